@@ -1,0 +1,1 @@
+"""Trio-native Agent Client Protocol (ACP), both sides."""

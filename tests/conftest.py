@@ -1,0 +1,128 @@
+"""What holds for every test: nothing hangs, nothing is left behind."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import inspect
+import os
+import pathlib
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import hypothesis
+import pytest
+import trio
+
+HANG_GUARD_SECONDS = 60.0
+"""Real seconds after which a test is a hang. Real, not the test clock's: a `MockClock` that stands still
+would never get there, and one that jumps would be there at once."""
+
+hypothesis.settings.register_profile("dev", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, max_examples=200)
+hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max_examples=5000)
+hypothesis.settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev")
+)
+
+
+# --- No test hangs ------------------------------------------------------------------------------------
+
+
+def _guarded(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    @functools.wraps(test)
+    async def guarded(*args: Any, **kwargs: Any) -> None:
+        scope = trio.CancelScope()
+        token = trio.lowlevel.current_trio_token()
+
+        def ring() -> None:
+            try:
+                token.run_sync_soon(scope.cancel)
+            except trio.RunFinishedError:
+                pass  # the test ended in this very moment
+
+        timer = threading.Timer(HANG_GUARD_SECONDS, ring)
+        timer.daemon = True
+        timer.start()
+        try:
+            with scope:
+                await test(*args, **kwargs)
+        finally:
+            timer.cancel()
+        if scope.cancelled_caught:
+            raise trio.TooSlowError(f"the test hung for {HANG_GUARD_SECONDS} s")
+
+    return guarded
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Wrap every coroutine test, so that no fixture has to be named for the guard to work."""
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            continue
+        inner = getattr(item.obj, "hypothesis", None)
+        if inner is not None:
+            # Parametrized tests share one inner test: wrap it once.
+            if inspect.iscoroutinefunction(inner.inner_test) and not hasattr(inner.inner_test, "__wrapped__"):
+                inner.inner_test = _guarded(inner.inner_test)
+        elif inspect.iscoroutinefunction(item.obj):
+            item.obj = _guarded(item.obj)
+
+
+# --- No test leaves something behind -------------------------------------------------------------------
+
+_FD_DIRECTORY = next(
+    (p for p in (pathlib.Path("/proc/self/fd"), pathlib.Path("/dev/fd")) if p.is_dir()), None
+)
+_ALLOWED_FILES = (".hypothesis", ".coverage", "/dev/urandom", ".pyc", ".py")
+"""Opened by test tools (and by imports) whenever they like."""
+
+
+def _open_fds() -> set[tuple[int, str]]:
+    if _FD_DIRECTORY is None:
+        return set()
+    found = set[tuple[int, str]]()
+    for name in os.listdir(_FD_DIRECTORY):
+        try:
+            target = os.readlink(f"{_FD_DIRECTORY}/{name}")
+        except OSError:
+            continue  # the descriptor of the listing itself
+        if not any(part in target for part in _ALLOWED_FILES):
+            found.add((int(name), target))
+    return found
+
+
+def _children() -> set[int]:
+    """Processes, zombies included, whose parent is this process (Linux; elsewhere: none are seen)."""
+    found = set[int]()
+    for task in pathlib.Path("/proc/self/task").glob("*/children"):
+        try:
+            found.update(map(int, task.read_text().split()))
+        except OSError:
+            continue  # that thread is gone
+    return found
+
+
+def _threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if not thread.daemon}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    """Fail a test after which a child process, a descriptor or a thread is there that was not before.
+
+    Tasks need no check: Trio's run does not end before they do. Trio's idle worker threads are daemons.
+    """
+    fds, children, threads = _open_fds(), _children(), _threads()
+    yield
+    if _open_fds() - fds:
+        gc.collect()  # a reference cycle may hold the last reference
+    left = {
+        "descriptors": sorted(_open_fds() - fds),
+        "child processes": sorted(_children() - children),
+        "threads": sorted(thread.name for thread in _threads() - threads),
+    }
+    found = {what: which for what, which in left.items() if which}
+    assert not found, f"left behind by the test: {found}"

@@ -1,0 +1,78 @@
+"""JSON to and from bytes: a fast strict way, and a lenient way for what the fast one refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final, NoReturn
+
+import orjson
+
+from ._errors import LocalProtocolError
+
+__all__ = ["MAX_LENIENT_DEPTH", "decode", "decode_leniently", "encode"]
+
+MAX_LENIENT_DEPTH: Final = 256
+"""Nesting that the lenient decoder accepts; no ACP message comes near it."""
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+decode = orjson.loads
+"""Decode one line strictly. Raises ValueError for anything that is not JSON in UTF-8."""
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """Encode one message compactly, as one line with its newline (W1).
+
+    Args:
+        message: the whole JSON-RPC message, as dicts, lists and scalars.
+
+    Raises:
+        LocalProtocolError: the message holds something that JSON in UTF-8 cannot carry.
+    """
+    try:
+        return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError as error:
+        # orjson's words are for people who know orjson; the rest of the message must not leak here.
+        raise LocalProtocolError(
+            f"this message cannot be sent as JSON ({error}); pass only dicts with string keys, lists, numbers "
+            "of at most 64 bits and text without lone surrogates"
+        ) from None
+
+
+def decode_leniently(line: bytes | bytearray) -> Any:
+    """Decode a line that the strict decoder refused, if people would still call it JSON.
+
+    Bytes that are no UTF-8 and halves of surrogate pairs (an emoji that the sender cut in two) become
+    U+FFFD. NaN and the infinities are refused, and nesting deeper than ``MAX_LENIENT_DEPTH``.
+
+    Args:
+        line: one line without its newline.
+
+    Raises:
+        ValueError: it is no JSON by this measure either.
+    """
+    text = line.decode("utf-8", "replace").lstrip("\ufeff")
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return _without_surrogates(value, MAX_LENIENT_DEPTH)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _without_surrogates(value: Any, depth: int) -> Any:
+    if depth == 0:
+        raise ValueError("nested too deeply")
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_surrogates(item, depth - 1) for item in value]
+    if isinstance(value, dict):
+        return {
+            _SURROGATE.sub("\ufffd", key): _without_surrogates(item, depth - 1) for key, item in value.items()
+        }
+    return value

@@ -1,0 +1,635 @@
+"""One peer under Trio: the read loop, the one writer, requests and their answers.
+
+Knows the wire and nothing of ACP's methods or of which side it is. What arrives goes, synchronously and
+in wire order, to a dispatcher that belongs to the side; only tasks that the dispatcher starts run user code.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Literal, Protocol, TypeAlias, final
+
+import trio
+
+from ._core import (
+    DEFAULT_MAX_JUNK_LINES,
+    DEFAULT_MAX_MESSAGE_BYTES,
+    CancelRequested,
+    Connection,
+    ConnectionFailed,
+    EndOfInput,
+    Event,
+    InboundRequest,
+    JunkLine,
+    LateResponse,
+    MessageDropped,
+    MessageRefused,
+    NotificationReceived,
+    OutboundRequest,
+    RequestId,
+    RequestReceived,
+    RequestState,
+    ResponseReceived,
+    redact,
+)
+from ._errors import (
+    AcpError,
+    ConnectionClosed,
+    ConnectionLost,
+    InternalError,
+    InvalidParams,
+    LocalProtocolError,
+    RemoteProtocolError,
+    RequestCancelled,
+    RequestError,
+    ResourceNotFound,
+    SchemaError,
+)
+from ._pacing import Pacer
+
+__all__ = ["Dispatcher", "IncomingRequest", "OnWire", "Peer", "error_for_wire"]
+
+logger = logging.getLogger("trio_acp")
+
+RECEIVE_CHUNK_BYTES: Final = 256 * 1024
+"""Most bytes taken from the stream at once: one pass of the read loop stays well under 5 ms."""
+
+OUTBOX_SOFT_BYTES: Final = 1024 * 1024
+"""Queued output from which on callers wait before they queue more."""
+
+OUTBOX_HARD_BYTES: Final = 64 * 1024 * 1024
+"""Queued output (answers, cancellations: what cannot wait) at which a peer that does not read is given up."""
+
+COALESCE_BYTES: Final = 256 * 1024
+"""Queued frames are joined into writes of about this size; larger frames are written as they are."""
+
+BROKEN_WRITE_GRACE: Final = 1.0
+"""Seconds that reading goes on after writing failed: what a dying peer still said is worth having."""
+
+OnWire: TypeAlias = Callable[[Literal["sent", "received"], Any], None]
+"""A wire tap: ``on_wire(direction, message)``."""
+
+
+class Dispatcher(Protocol):
+    """What a side does about the messages of its peer. Called in the read loop: never waits."""
+
+    def notification(self, method: str, params: dict[str, Any], size: int) -> None:
+        """Take a notification of ``size`` bytes."""
+
+    def request(self, request: IncomingRequest) -> None:
+        """Take a request; see that it is answered, now or by a task."""
+
+    def junk(self, event: JunkLine) -> None:
+        """Take note of a line that is no JSON."""
+
+    def callback_failed(self, error: BaseException) -> None:
+        """Take an exception that a callback of the user's raised in the read loop or in a send."""
+
+    def disconnected(self, reason: AcpError) -> None:
+        """The peer is gone; all open requests have failed already. Called once, never after `Peer.stop`."""
+
+    async def loss(self) -> AcpError:
+        """Say why the input ended. May wait, shortly, for an exit status."""
+
+    async def may_read(self) -> None:
+        """Return when the next bytes may be read: where backpressure is made."""
+
+
+@final
+class IncomingRequest:
+    """A request of the peer, to be answered exactly once."""
+
+    __slots__ = ("_peer", "_request", "params", "size")
+
+    def __init__(self, peer: Peer, request: InboundRequest, params: dict[str, Any], size: int) -> None:
+        self._peer = peer
+        self._request = request
+        self.params = params
+        self.size = size
+
+    @property
+    def id(self) -> RequestId:
+        """Its id on the wire."""
+        return self._request.id
+
+    @property
+    def method(self) -> str:
+        """Its method on the wire."""
+        return self._request.method
+
+    @property
+    def cancelled(self) -> bool:
+        """The peer has withdrawn it and waits for its answer only (X4)."""
+        return self._request.state is RequestState.CANCELLING
+
+    @property
+    def open(self) -> bool:
+        """It still waits for its answer."""
+        return self._request.state in (RequestState.OPEN, RequestState.CANCELLING)
+
+    def when_cancelled(self, callback: Callable[[], object]) -> None:
+        """Have a callback called when the peer withdraws the request: at once if it has already."""
+        self._request.on_cancel = callback
+        if self.cancelled:
+            callback()
+
+    def answer(self, result: Any) -> None:
+        """Queue a result as its answer; no-op when the connection has gone.
+
+        A result that cannot be sent as JSON is logged, and -32603 sent in its place.
+
+        Raises:
+            LocalProtocolError: it has been answered already.
+        """
+        if self._request.state is RequestState.LOST:
+            return
+        self._peer._answer(self._request, result)
+
+    def refuse(self, error: RequestError) -> None:
+        """Queue an error as its answer; no-op when the connection has gone.
+
+        Raises:
+            LocalProtocolError: it has been answered already.
+        """
+        if self._request.state is RequestState.LOST:
+            return
+        self._peer._refuse(self._request, error)
+
+    async def serve(self, handler: Callable[[], Awaitable[Any]], failed: Callable[[Exception], None]) -> None:
+        """Run a handler to its end and answer with what it returns or raises. To be run as a task.
+
+        The handler runs in a cancel scope of its own, which ``$/cancel_request`` cancels. Whatever ends it,
+        there is one answer: its result, -32800 when it was cancelled from within or without (X4), else
+        the error that `error_for_wire` makes of its exception.
+
+        Args:
+            handler: returns the result as JSON values.
+            failed: called with an exception that the peer is not told in full.
+        """
+        with trio.CancelScope() as scope:
+            self.when_cancelled(scope.cancel)
+            try:
+                result = await handler()
+            except BaseException as error:
+                self._settle(error, failed)
+            else:
+                self.answer(result)
+
+    def _settle(self, error: BaseException, failed: Callable[[Exception], None]) -> None:
+        """Answer for a handler that raised; re-raise what is not for the peer."""
+        rest: BaseException | None = error
+        cancelled: BaseException | None = None
+        if isinstance(error, trio.Cancelled):
+            cancelled, rest = error, None
+        elif isinstance(error, BaseExceptionGroup):
+            cancelled, rest = error.split(trio.Cancelled)
+        if rest is None or not isinstance(rest, Exception):
+            if self.open:
+                self.refuse(RequestCancelled("the request was cancelled"))
+            raise error
+        wire_error = error_for_wire(rest)
+        if self.open:
+            self.refuse(wire_error)
+        if wire_error is not rest:
+            failed(rest)
+        if cancelled is not None:
+            raise cancelled
+
+
+def error_for_wire(error: Exception) -> RequestError:
+    """Turn an exception of a handler into the error that its request is answered with (W4, W10).
+
+    The one place where exceptions become wire errors: what is not meant for the peer stays here, so
+    no path, traceback or secret reaches it. Also used on a group with a single leaf, as that leaf.
+    """
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, SchemaError):
+        return InvalidParams(str(error))
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        return ResourceNotFound("no such file or directory")
+    if isinstance(error, OSError) and error.strerror:
+        return InternalError(f"the operating system refused: {error.strerror}")
+    return InternalError("internal error")
+
+
+@final
+class Peer:
+    """One connection to one peer.
+
+    `run` has to be running, in a nursery of the owner's, for anything to move. It is shielded: only `stop`
+    ends it, so that a cancellation of everything around can still be told to the peer.
+
+    Args:
+        stream: carries the protocol. If it has ``send_nowait(data) -> int`` (write what fits now, return
+            how much), frames go out without a task switch.
+        dispatcher: takes what arrives.
+        answer_junk: answer lines that are no JSON (the agent's duty).
+        max_junk_lines: junk lines in a row that end the connection; None for never.
+        max_message_bytes: longest message accepted, in bytes.
+        on_wire: sees every message in both directions, as a dict; what is no JSON as a str.
+        redact_wire: give ``on_wire`` copies with every env and header value masked; if false, it
+            gets each frame as it is, as bytes.
+    """
+
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        dispatcher: Dispatcher,
+        *,
+        answer_junk: bool = False,
+        max_junk_lines: int | None = DEFAULT_MAX_JUNK_LINES,
+        max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
+        on_wire: OnWire | None = None,
+        redact_wire: bool = True,
+    ) -> None:
+        self._stream = stream
+        self._send_nowait: Callable[[bytes], int] | None = getattr(stream, "send_nowait", None)
+        self._dispatcher = dispatcher
+        self._on_wire = on_wire
+        self._redact_wire = redact_wire
+        self._core = Connection(
+            max_message_bytes=max_message_bytes,
+            answer_junk=answer_junk,
+            max_junk_lines=max_junk_lines,
+            tap=None if on_wire is None else self._tap,
+        )
+        self._token = trio.lowlevel.current_trio_token()
+        self._scope = trio.CancelScope(shield=True)
+        self._reason: AcpError | None = None
+        self._outbox: deque[bytes | memoryview] = deque()
+        self._outbox_bytes = 0
+        self._wake_writer = trio.Event()
+        self._writer_parked = False
+        self._write_error: BaseException | None = None
+        self._progress = trio.lowlevel.ParkingLot()
+        self._pacer = Pacer()
+        self.input_ended = trio.Event()
+        """Set when nothing more can arrive and the reason is known."""
+        self._input_ending = False
+        self.junk_sample: bytes = b""
+        """The beginning of the last line that was no JSON."""
+
+    # What is known -----------------------------------------------------------------------------------
+
+    @property
+    def reason(self) -> AcpError | None:
+        """Why no more calls can be made; None while they can."""
+        return self._reason
+
+    @property
+    def core(self) -> Connection:
+        """The protocol core, for its counters and its open requests."""
+        return self._core
+
+    @property
+    def outbox_bytes(self) -> int:
+        """Bytes that wait to be written."""
+        return self._outbox_bytes
+
+    def check_usable(self) -> None:
+        """Raise what a call would raise now.
+
+        Raises:
+            ConnectionClosed: this side has closed the connection.
+            ConnectionLost: the peer has gone.
+            RuntimeError: called from another thread or another Trio run.
+        """
+        try:
+            here = trio.lowlevel.current_trio_token() is self._token
+        except RuntimeError:
+            here = False
+        if not here:
+            raise RuntimeError(
+                "this connection belongs to another Trio run; from another thread, use trio.from_thread.run"
+            )
+        if self._reason is not None:
+            raise _again(self._reason)
+
+    # Calls -------------------------------------------------------------------------------------------
+
+    def start_request(
+        self,
+        method: str,
+        params: Any,
+        on_answer: Callable[[Any, AcpError | None], None],
+        on_late: Callable[[Any], None] | None = None,
+    ) -> OutboundRequest:
+        """Queue a request, synchronously.
+
+        Args:
+            method: the method's wire name.
+            params: its parameters as JSON values.
+            on_answer: called once, in the read loop, with the result or the error; not after `give_up`.
+            on_late: called with the result of a request that was given up and succeeded all the same.
+
+        Raises:
+            ConnectionClosed, ConnectionLost, RuntimeError: see `check_usable`.
+            LocalProtocolError: the parameters cannot be sent as JSON.
+        """
+        self.check_usable()
+        request, frame = self._core.request(method, params, on_answer, on_late)
+        self._enqueue(frame)
+        return request
+
+    def give_up(self, request: OutboundRequest) -> None:
+        """Withdraw a request: queue ``$/cancel_request`` if it still waits for its answer (X4)."""
+        frame = self._core.give_up(request)
+        if frame is not None and self._write_error is None:
+            self._enqueue(frame)
+
+    async def request(self, method: str, params: Any, on_late: Callable[[Any], None] | None = None) -> Any:
+        """Send a request and wait for its result.
+
+        Cancellation: before the request is queued, nothing is sent; after that, ``$/cancel_request`` is, and
+        the answer is dropped when it comes, or given to ``on_late``.
+
+        Raises:
+            RequestError: the peer answered with an error.
+            InvalidResponse: its answer was malformed.
+            ConnectionClosed, ConnectionLost, RuntimeError: see `check_usable`; also while waiting.
+            LocalProtocolError: the parameters cannot be sent as JSON.
+        """
+        await self.room()
+        answered = trio.Event()
+        answer: list[Any] = []
+
+        def on_answer(result: Any, error: AcpError | None) -> None:
+            answer[:] = result, error
+            answered.set()
+
+        request = self.start_request(method, params, on_answer, on_late)
+        try:
+            await answered.wait()
+        except trio.Cancelled:
+            if not answer:
+                self.give_up(request)
+            elif answer[1] is None and on_late is not None:
+                # The answer came between the cancellation and this line: late all the same.
+                on_late(answer[0])
+            raise
+        result, error = answer
+        if error is not None:
+            raise error
+        return result
+
+    def notify_nowait(self, method: str, params: Any) -> None:
+        """Queue a notification without waiting for room; for what must go out now, like a cancellation.
+
+        Raises:
+            ConnectionClosed, ConnectionLost, RuntimeError: see `check_usable`.
+            LocalProtocolError: the parameters cannot be sent as JSON.
+        """
+        self.check_usable()
+        self._enqueue(self._core.notification(method, params))
+
+    def notify_last(self, method: str, params: Any) -> None:
+        """Queue a notification even while closing, if it can still be written; never raises for that.
+
+        For a cancellation that must reach the peer before the connection goes.
+        """
+        if self._write_error is None:
+            self._enqueue(self._core.notification(method, params))
+
+    async def notify(self, method: str, params: Any) -> None:
+        """Queue a notification when there is room for it. Whole or not at all, if cancelled.
+
+        Raises:
+            ConnectionClosed, ConnectionLost, RuntimeError: see `check_usable`.
+            LocalProtocolError: the parameters cannot be sent as JSON.
+        """
+        await self.room()
+        self.notify_nowait(method, params)
+
+    async def room(self) -> None:
+        """Wait until more may be queued. A checkpoint at least for cancellation.
+
+        Raises:
+            ConnectionClosed, ConnectionLost, RuntimeError: see `check_usable`.
+        """
+        await self._pacer.checkpoint()
+        while self._outbox_bytes >= OUTBOX_SOFT_BYTES and self._reason is None:
+            await self._progress.park()
+        if self._input_ending:
+            # The input has ended, and why is being found out: the caller is to be told exactly.
+            await self.input_ended.wait()
+        self.check_usable()
+
+    # Closing -----------------------------------------------------------------------------------------
+
+    def begin_close(self) -> None:
+        """Refuse calls from now on with `ConnectionClosed`. What is under way goes on. Idempotent."""
+        if self._reason is None:
+            self._reason = ConnectionClosed("the connection was closed by this program; open a new one")
+            self._progress.unpark_all()
+
+    async def flush(self) -> None:
+        """Wait until everything queued is written, or cannot be written any more."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while self._write_error is None and not (self._writer_parked and not self._outbox):
+            await self._progress.park()
+
+    def stop(self) -> None:
+        """End the connection at once: fail what waits, end `run`. The stream is the owner's to close."""
+        self.begin_close()
+        assert self._reason is not None
+        self._write_error = self._write_error or trio.ClosedResourceError()
+        for request in self._core.disconnect():
+            _tell(request, None, _again(self._reason))
+        self.input_ended.set()
+        self._progress.unpark_all()
+        self._scope.cancel()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Move the bytes until `stop`; meant for ``nursery.start``."""
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write_loop)
+                task_status.started()
+                await self._read_loop()
+
+    # Reading -----------------------------------------------------------------------------------------
+
+    async def _read_loop(self) -> None:
+        may_read = self._dispatcher.may_read
+        receive = self._stream.receive_some
+        events = self._core.receive
+        notification = self._dispatcher.notification
+        data = b"-"
+        while data:
+            await may_read()
+            try:
+                data = await receive(RECEIVE_CHUNK_BYTES)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                # What the stream lost in the middle of a line is no message; all before it was read.
+                data = b""
+            for event in events(data):
+                if event.__class__ is NotificationReceived:
+                    notification(event.method, event.params, event.size)
+                else:
+                    await self._take(event)
+
+    async def _take(self, event: Event) -> None:
+        """Act on one event. Waits only at the very end of the input, for the reason."""
+        match event:
+            case RequestReceived():
+                self._dispatcher.request(IncomingRequest(self, event.request, event.params, event.size))
+            case ResponseReceived(request=request):
+                _tell(request, event.result, event.error)
+            case LateResponse(request=request):
+                logger.debug("a late answer to %s (request %d)", request.method, request.id)
+                if event.error is None and request.on_late is not None:
+                    request.on_late(event.result)
+            case CancelRequested(request=cancelled):
+                if cancelled.on_cancel is not None:
+                    cancelled.on_cancel()
+            case MessageRefused():
+                logger.warning("refused a message of the peer: %s", event.reason)
+                self._enqueue(event.reply)
+            case MessageDropped():
+                logger.debug("dropped a message of the peer: %s", event.reason)
+            case JunkLine():
+                self.junk_sample = event.sample
+                self._dispatcher.junk(event)
+                if event.reply is not None:
+                    self._enqueue(event.reply)
+            case ConnectionFailed():
+                self._lose(event.error, event.lost)
+            case EndOfInput():
+                self._input_ending = True
+                self._lose(await self._dispatcher.loss(), event.lost)
+
+    def _lose(self, reason: AcpError, lost: list[OutboundRequest]) -> None:
+        """The peer is gone, or as good as gone: fail what waits for it, and tell the dispatcher once."""
+        if self.input_ended.is_set():
+            return
+        if self._reason is None:
+            self._reason = reason
+        self.input_ended.set()
+        self._progress.unpark_all()
+        for request in lost:
+            _tell(request, None, _again(reason))
+        self._dispatcher.disconnected(reason)
+
+    # Writing -----------------------------------------------------------------------------------------
+
+    def _answer(self, request: InboundRequest, result: Any) -> None:
+        try:
+            frame = self._core.answer(request, result)
+        except LocalProtocolError:
+            if request.state is RequestState.ANSWERED:
+                raise
+            logger.exception("the result of %s cannot be sent as JSON", request.method)
+            frame = self._core.refuse(request, InternalError("the result could not be encoded"))
+        self._enqueue(frame)
+
+    def _refuse(self, request: InboundRequest, error: RequestError) -> None:
+        try:
+            frame = self._core.refuse(request, error)
+        except LocalProtocolError:
+            if request.state is RequestState.ANSWERED:
+                raise
+            logger.exception("the error of %s cannot be sent as JSON", request.method)
+            frame = self._core.refuse(request, RequestError(error.code, "the error could not be encoded"))
+        self._enqueue(frame)
+
+    def _enqueue(self, frame: bytes) -> None:
+        if self._write_error is not None:
+            return
+        rest: bytes | memoryview = frame
+        if self._send_nowait is not None and self._writer_parked and not self._outbox:
+            # Nothing is ahead of this frame, so it can go at once: no task switch, one system call.
+            try:
+                sent = self._send_nowait(frame)
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                self._write_error = error
+                self._wake_writer.set()
+                return
+            if sent == len(frame):
+                return
+            rest = memoryview(frame)[sent:]
+        self._outbox.append(rest)
+        self._outbox_bytes += len(rest)
+        self._wake_writer.set()
+        if self._outbox_bytes > OUTBOX_HARD_BYTES and len(self._outbox) > 1:
+            self._write_error = trio.BrokenResourceError("the peer does not read")
+            self._lose(
+                RemoteProtocolError(
+                    f"the peer does not read: {self._outbox_bytes} bytes of answers wait for it, "
+                    "so the connection was given up"
+                ),
+                self._core.disconnect(),
+            )
+
+    async def _write_loop(self) -> None:
+        while self._write_error is None:
+            if not self._outbox:
+                self._wake_writer = trio.Event()
+                self._writer_parked = True
+                self._progress.unpark_all()
+                await self._wake_writer.wait()
+                self._writer_parked = False
+                continue
+            batch = self._next_batch()
+            try:
+                await self._stream.send_all(batch)
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                self._write_error = error
+            self._outbox_bytes -= len(batch)
+            self._progress.unpark_all()
+        self._outbox.clear()
+        self._outbox_bytes = 0
+        self._progress.unpark_all()
+        with trio.move_on_after(BROKEN_WRITE_GRACE):
+            await self.input_ended.wait()
+        if not self.input_ended.is_set():
+            reason = ConnectionLost("the peer closed its end of the connection; open a new one")
+            reason.__cause__ = self._write_error
+            self._lose(reason, self._core.disconnect())
+
+    def _next_batch(self) -> bytes | memoryview:
+        first = self._outbox.popleft()
+        if not self._outbox or len(first) >= COALESCE_BYTES:
+            return first
+        parts = [first]
+        size = len(first)
+        while self._outbox and size < COALESCE_BYTES:
+            part = self._outbox.popleft()
+            parts.append(part)
+            size += len(part)
+        return b"".join(parts)
+
+    # Wire tap ----------------------------------------------------------------------------------------
+
+    def _tap(self, direction: Literal["sent", "received"], frame: bytes | bytearray, message: Any) -> None:
+        if self._on_wire is None:
+            return
+        shown: Any
+        if not self._redact_wire:
+            shown = bytes(frame)
+        elif message is None:
+            shown = f"({len(frame)} bytes that are not JSON)"
+        else:
+            shown = redact(message)
+        try:
+            self._on_wire(direction, shown)
+        except BaseException as error:
+            self._on_wire = self._core.tap = None
+            self._dispatcher.callback_failed(error)
+
+
+def _tell(request: OutboundRequest, result: Any, error: AcpError | None) -> None:
+    assert request.on_answer is not None
+    request.on_answer(result, error)
+
+
+def _again(error: AcpError) -> AcpError:
+    """Return a fresh copy of an error that several callers get: tracebacks must not mix."""
+    fresh = copy.copy(error)
+    fresh.__cause__ = error.__cause__
+    return fresh

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._memory import MEMORY_PIPE_BYTES as MEMORY_PIPE_BYTES
-from ._memory import MemoryStream as MemoryStream
-from ._memory import open_memory_pair as open_memory_pair
+from ._environment import BASIC_VARIABLES as BASIC_VARIABLES
+from ._pair import StreamPair as StreamPair
+from ._process import AgentProcess as AgentProcess
 
-__all__ = ["MEMORY_PIPE_BYTES", "MemoryStream", "open_memory_pair"]
+__all__ = ["BASIC_VARIABLES", "AgentProcess", "StreamPair"]

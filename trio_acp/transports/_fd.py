@@ -1,0 +1,207 @@
+"""POSIX: streams over non-blocking descriptors, with a send that never waits and an input that can be ended.
+
+`trio.lowlevel.FdStream` has neither, and it changes the blocking mode of what it is given; these streams
+leave that to their owner, who knows who else shares the descriptor.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import sys
+import termios
+from typing import TYPE_CHECKING
+
+import trio
+
+from ._pair import Busy, check_max_bytes
+
+assert not TYPE_CHECKING or sys.platform != "win32"
+__all__ = ["FdReceiveStream", "FdSendStream"]
+
+RECEIVE_BYTES = 64 * 1024
+"""Read at once while little arrives: the default capacity of a pipe on Linux."""
+
+RECEIVE_BYTES_MAX = 1024 * 1024
+"""Read at once while more arrives than fits the smaller size: a bound on what one read allocates."""
+
+
+def bytes_available(fd: int) -> int:
+    """How many bytes a pipe holds for its reader now."""
+    answer = fcntl.ioctl(fd, termios.FIONREAD, bytes(4))
+    return int.from_bytes(answer, sys.byteorder)
+
+
+class FdReceiveStream(trio.abc.ReceiveStream):
+    """Bytes from a descriptor that is in non-blocking mode; owns it.
+
+    Attributes:
+        last_activity: `trio.current_time` at the last bytes, None before the first.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._busy = Busy("another task is already receiving from this stream")
+        self._size = RECEIVE_BYTES
+        self._remaining: int | None = None
+        self.last_activity: float | None = None
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """Return the next bytes, at least one, or `b""` at the end of the input.
+
+        A cancelled call has taken nothing.
+
+        Args:
+            max_bytes: at most this many; by default as many as pay off.
+
+        Raises:
+            trio.ClosedResourceError: this stream is, or meanwhile was, closed on this side.
+            trio.BrokenResourceError: the operating system reports a failure.
+            trio.BusyResourceError: another task is receiving.
+        """
+        check_max_bytes(max_bytes)
+        with self._busy:
+            await trio.lowlevel.checkpoint()
+            while True:
+                if self._fd < 0:
+                    raise trio.ClosedResourceError("this stream was closed")
+                size = self._size if max_bytes is None else max_bytes
+                if self._remaining is not None:
+                    size = min(size, self._remaining)
+                try:
+                    # With nothing remaining the size is 0: an empty read, the end.
+                    data = os.read(self._fd, size)
+                except BlockingIOError:
+                    try:
+                        await trio.lowlevel.wait_readable(self._fd)
+                    except trio.ClosedResourceError:
+                        pass  # close() or finish() woke us: the loop's top tells which
+                    continue
+                except OSError as error:
+                    raise trio.BrokenResourceError(f"reading failed: {error.strerror}") from error
+                self._took(data, size)
+                return data
+
+    def _took(self, data: bytes, size: int) -> None:
+        if not data:
+            return
+        self.last_activity = trio.current_time()
+        if self._remaining is not None:
+            self._remaining -= len(data)
+        self._size = min(size * 4, RECEIVE_BYTES_MAX) if len(data) == size else RECEIVE_BYTES
+
+    def hung_up(self) -> bool:
+        """Whether nobody can write to the other end any more; what was written may still be unread."""
+        if self._fd < 0:
+            return True
+        poll = select.poll()
+        poll.register(self._fd, 0)
+        return bool(poll.poll(0))
+
+    def finish(self) -> None:
+        """Let the input end behind what has arrived by now, whoever else may still hold the pipe."""
+        if self._fd >= 0 and self._remaining is None:
+            self._remaining = bytes_available(self._fd)
+            trio.lowlevel.notify_closing(self._fd)
+
+    def close(self) -> None:
+        """Close now; a task that is receiving gets `trio.ClosedResourceError`."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            trio.lowlevel.notify_closing(fd)
+            os.close(fd)
+
+    async def aclose(self) -> None:
+        """Close, then checkpoint."""
+        self.close()
+        await trio.lowlevel.checkpoint()
+
+
+class FdSendStream(trio.abc.SendStream):
+    """Bytes to a descriptor that is in non-blocking mode; owns it."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._busy = Busy("another task is already sending to this stream")
+        self._broken: str | None = None
+
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise trio.BrokenResourceError(self._broken)
+        if self._fd < 0:
+            raise trio.ClosedResourceError("this stream was closed")
+
+    def check_idle(self) -> None:
+        """Raise `trio.BusyResourceError` while a task is sending."""
+        self._busy.check()
+
+    def _write(self, data: bytes | bytearray | memoryview) -> int:
+        self._check()
+        try:
+            return os.write(self._fd, data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise trio.BrokenResourceError(f"writing failed: {error.strerror}") from error
+
+    def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
+        """Hand over what the operating system takes at once; return how many bytes that were.
+
+        Raises:
+            trio.BusyResourceError: `send_all` is under way: these bytes would get into the middle of its own.
+            trio.ClosedResourceError: this stream was closed on this side.
+            trio.BrokenResourceError: nobody reads any more.
+        """
+        self._busy.check()
+        return self._write(data)
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send all bytes. A cancelled call may have sent some of them, which ends the use of the stream.
+
+        Raises:
+            trio.ClosedResourceError: this stream is, or meanwhile was, closed on this side.
+            trio.BrokenResourceError: nobody reads any more.
+        """
+        with self._busy:
+            self._check()
+            await trio.lowlevel.checkpoint()
+            with memoryview(data) as view:
+                sent = 0
+                while sent < len(view):
+                    with view[sent:] as rest:
+                        count = self._write(rest)
+                    sent += count
+                    if not count:
+                        await self._writable()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait until there is room for some bytes. Raises what `send_all` raises."""
+        with self._busy:
+            self._check()
+            await self._writable()
+
+    async def _writable(self) -> None:
+        try:
+            await trio.lowlevel.wait_writable(self._fd)
+        except trio.ClosedResourceError:
+            self._check()
+            raise
+
+    def break_off(self, reason: str) -> None:
+        """Close because the other side is gone: senders get `trio.BrokenResourceError` with that reason."""
+        if self._fd >= 0:
+            self._broken = reason
+            self.close()
+
+    def close(self) -> None:
+        """Close now: the reader sees the end; a task that is sending gets `trio.ClosedResourceError`."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            trio.lowlevel.notify_closing(fd)
+            os.close(fd)
+
+    async def aclose(self) -> None:
+        """Close, then checkpoint."""
+        self.close()
+        await trio.lowlevel.checkpoint()

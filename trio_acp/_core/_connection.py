@@ -300,7 +300,8 @@ class Connection:
         return ConnectionFailed(
             RemoteProtocolError(
                 f"the peer sent {self.junk_in_a_row} lines in a row that are not ACP messages, "
-                f"the last one {sample!r}; is this program an ACP agent, and does it print to stderr rather than stdout?"
+                f"the last one {sample!r}; is this an ACP agent, "
+                "and does it print to stderr rather than stdout?"
             ),
             self._end(),
         )

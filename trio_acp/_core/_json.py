@@ -35,8 +35,8 @@ def encode(message: dict[str, Any]) -> bytes:
     except TypeError as error:
         # orjson's words are for people who know orjson; the rest of the message must not leak here.
         raise LocalProtocolError(
-            f"this message cannot be sent as JSON ({error}); pass only dicts with string keys, lists, numbers "
-            "of at most 64 bits and text without lone surrogates"
+            f"this message cannot be sent as JSON ({error}); pass only dicts with string keys, lists, "
+            "numbers of at most 64 bits and text without lone surrogates"
         ) from None
 
 

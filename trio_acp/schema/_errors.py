@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["AcpError", "SchemaError"]
+__all__ = ["AcpError", "SchemaError", "WirePath", "format_path"]
+
+WirePath: TypeAlias = tuple[str | int, ...]
+"""Where a value sits in a message: wire names of fields, and indexes of array items."""
 
 E = TypeVar("E", bound=BaseException)
 
@@ -31,16 +34,33 @@ class AcpError(Exception):
 class SchemaError(AcpError, ValueError):
     """A JSON value does not fit the protocol's schema (W4, W9).
 
+    Its text reads ``subject: path: reason``, for example
+    ``session/new params: mcpServers[0].name: expected a string, got 5``. It speaks of wire names only, so that it
+    can be shown to the peer.
+
     Attributes:
-        path: where the misfit is, in wire names and list indexes, outermost first.
+        path: where the misfit is, in wire names and list indexes, outermost first; empty for the value itself.
         reason: what was expected there and what was found.
+        subject: what was decoded or encoded (``session/new params``, ``ContentBlock``); may be empty.
     """
 
-    path: tuple[str | int, ...]
+    path: WirePath
     reason: str
+    subject: str
 
-    def __init__(self, path: tuple[str | int, ...], reason: str) -> None:
+    def __init__(self, path: WirePath, reason: str, subject: str = "") -> None:
         self.path = path
         self.reason = reason
-        where = ".".join(str(part) for part in path)
-        super().__init__(f"{where}: {reason}" if where else reason)
+        self.subject = subject
+        super().__init__(": ".join(part for part in (subject, format_path(path), reason) if part))
+
+
+def format_path(path: WirePath) -> str:
+    """Write a path the way people read one: ``options[2].kind``."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text

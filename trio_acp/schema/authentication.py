@@ -1,0 +1,84 @@
+"""Logging in and out: ``authenticate`` and ``logout`` (U1 to U3)."""
+
+from typing import ClassVar, Literal, TypeAlias
+
+from attrs import define, field
+
+from ._base import Lenient, NullAsDefault, UnknownVariant, WireObject, open_union
+from .identifiers import AuthMethodId
+
+__all__ = [
+    "AuthMethod",
+    "AuthMethodAgent",
+    "AuthMethodTerminal",
+    "AuthenticateRequest",
+    "AuthenticateResponse",
+    "LogoutRequest",
+    "LogoutResponse",
+]
+
+
+@define(repr=False)
+class AuthMethodAgent(WireObject):
+    """The agent sees to the login itself when it gets ``authenticate`` (U1). Its tag is left out on the wire.
+
+    Attributes:
+        id: What ``authenticate`` is called with.
+        name: What people call this way to log in.
+        description: More about it, for people.
+    """
+
+    type: ClassVar[Literal["agent"]] = "agent"
+
+    id: AuthMethodId
+    name: str
+    description: Lenient[str | None] = None
+
+
+@define(repr=False)
+class AuthMethodTerminal(WireObject):
+    """The client runs the agent's own command again in a terminal, for the user to log in there (U2).
+
+    Attributes:
+        id: Names this way to log in; ``authenticate`` is never called with it.
+        name: What people call it.
+        description: More about it, for people.
+        args: Arguments to append to the agent's command.
+        env: Variables to lay over the agent's environment.
+    """
+
+    type: ClassVar[Literal["terminal"]] = "terminal"
+
+    id: AuthMethodId
+    name: str
+    description: Lenient[str | None] = None
+    args: NullAsDefault[list[str]] = field(factory=list)
+    env: NullAsDefault[dict[str, str]] = field(factory=dict)
+
+
+AuthMethod: TypeAlias = AuthMethodAgent | AuthMethodTerminal | UnknownVariant
+"""A way to log in, told apart by ``type``; no type means that the agent sees to it."""
+
+open_union(AuthMethod, "AuthMethod", "type", default=AuthMethodAgent, default_tags=("agent",))
+
+
+@define(repr=False)
+class AuthenticateRequest(WireObject):
+    """Parameters of ``authenticate``: one of the agent's own methods, by its id."""
+
+    method_id: AuthMethodId
+
+
+@define(repr=False)
+class AuthenticateResponse(WireObject):
+    """Result of ``authenticate``: the user is logged in."""
+
+
+@define(repr=False)
+class LogoutRequest(WireObject):
+    """Parameters of ``logout``: none."""
+
+
+@define(repr=False)
+class LogoutResponse(WireObject):
+    """Result of ``logout``: the user is logged out."""

@@ -28,7 +28,18 @@ from ._base import (
     open_unions,
 )
 from ._errors import SchemaError, WirePath, format_path
-from ._leaves import EnumNode, Misfit, Node, Put, Report, Take, describe, leaf_for
+from ._leaves import (
+    EnumNode,
+    Misfit,
+    Node,
+    Put,
+    Report,
+    Take,
+    describe,
+    leaf_for,
+    take_optional_str,
+    take_str,
+)
 
 __all__ = ["ObjectNode", "UnionNode", "node_for"]
 
@@ -53,6 +64,8 @@ class OptionalNode(Node):
 
     def _make_take(self) -> Take:
         take_inner = self.inner.take
+        if take_inner is take_str:
+            return take_optional_str
 
         def take(value: Any, _: Any = None) -> Any:
             return None if value is None else take_inner(value)
@@ -96,7 +109,7 @@ class ListNode(Node):
         def put(value: Any) -> Any:
             if not isinstance(value, list | tuple):
                 raise self.refuse(value)
-            values = cast("list[Any]", value)
+            values: list[Any] = list(value)
             try:
                 return [put_item(each) for each in values]
             except SchemaError:
@@ -398,6 +411,10 @@ class UnionNode(Node):
         find = takes.get
 
         def take(value: Any, _: Any = None) -> Any:
+            known = find(value[key])
+            return take_first(value) if known is None else known(value)
+
+        def take_untagged_too(value: Any, _: Any = None) -> Any:
             known = find(value.get(key))
             return take_first(value) if known is None else known(value)
 
@@ -411,7 +428,7 @@ class UnionNode(Node):
                 raise Misfit
             return UnknownVariant(tag, value)
 
-        return take
+        return take if union.default is None else take_untagged_too
 
     def _make_put(self) -> Put:
         puts: dict[type, Put] = {}

@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class AuthMethodAgent(WireObject):
     """The agent sees to the login itself when it gets ``authenticate`` (U1). Its tag is left out on the wire.
 
@@ -35,7 +35,7 @@ class AuthMethodAgent(WireObject):
     description: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class AuthMethodTerminal(WireObject):
     """The client runs the agent's own command again in a terminal, for the user to log in there (U2).
 
@@ -62,23 +62,26 @@ AuthMethod: TypeAlias = AuthMethodAgent | AuthMethodTerminal | UnknownVariant
 open_union(AuthMethod, "AuthMethod", "type", default=AuthMethodAgent, default_tags=("agent",))
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class AuthenticateRequest(WireObject):
     """Parameters of ``authenticate``: one of the agent's own methods, by its id."""
 
     method_id: AuthMethodId
 
 
-@define(repr=False)
 class AuthenticateResponse(WireObject):
     """Result of ``authenticate``: the user is logged in."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
 class LogoutRequest(WireObject):
     """Parameters of ``logout``: none."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
 class LogoutResponse(WireObject):
     """Result of ``logout``: the user is logged out."""
+
+    __slots__ = ()

@@ -32,7 +32,7 @@ class SessionConfigOptionCategory(enum.StrEnum):
     THOUGHT_LEVEL = "thought_level"
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class SessionConfigSelectOption(WireObject):
     """One value that an option can have.
 
@@ -47,7 +47,7 @@ class SessionConfigSelectOption(WireObject):
     description: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class SessionConfigSelectGroup(WireObject):
     """Values that belong together.
 
@@ -66,7 +66,7 @@ SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[S
 """The values to choose from, all of them in groups or none."""
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class SessionConfigSelect(WireObject):
     """An option with one of several values.
 
@@ -89,7 +89,7 @@ class SessionConfigSelect(WireObject):
     category: Lenient[SessionConfigOptionCategory | str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class SessionConfigBoolean(WireObject):
     """An option that is on or off; only for clients that advertise ``session.configOptions.boolean``.
 
@@ -116,7 +116,7 @@ SessionConfigOption: TypeAlias = SessionConfigSelect | SessionConfigBoolean | Un
 open_union(SessionConfigOption, "SessionConfigOption", "type")
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class SetSessionConfigOptionValueRequest(WireObject):
     """Parameters of ``session/set_config_option`` that choose one of several values. It has no tag on the wire."""
 
@@ -125,7 +125,7 @@ class SetSessionConfigOptionValueRequest(WireObject):
     value: SessionConfigValueId
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class SetSessionConfigOptionBooleanRequest(WireObject):
     """Parameters of ``session/set_config_option`` that turn an option on or off."""
 
@@ -153,7 +153,7 @@ open_union(
 )
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class SetSessionConfigOptionResponse(WireObject):
     """Result of ``session/set_config_option``: all options as they are now, since one may change others."""
 

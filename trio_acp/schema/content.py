@@ -29,7 +29,7 @@ class Role(enum.StrEnum):
     USER = "user"
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class Annotations(WireObject):
     """Hints on how content may be used or shown.
 
@@ -44,7 +44,7 @@ class Annotations(WireObject):
     priority: Lenient[float | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class TextContent(WireObject):
     """Text, plain or Markdown. Every peer takes it."""
 
@@ -54,7 +54,7 @@ class TextContent(WireObject):
     annotations: Lenient[Annotations | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ImageContent(WireObject):
     """An image; in prompts only where ``promptCapabilities.image`` allows it (T1).
 
@@ -72,7 +72,7 @@ class ImageContent(WireObject):
     annotations: Lenient[Annotations | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class AudioContent(WireObject):
     """A sound; in prompts only where ``promptCapabilities.audio`` allows it (T1).
 
@@ -88,7 +88,7 @@ class AudioContent(WireObject):
     annotations: Lenient[Annotations | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ResourceLink(WireObject):
     """A reference to something that the agent can read for itself. Every agent takes it.
 
@@ -112,7 +112,7 @@ class ResourceLink(WireObject):
     annotations: Lenient[Annotations | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class TextResourceContents(WireObject):
     """The text of an embedded resource."""
 
@@ -121,7 +121,7 @@ class TextResourceContents(WireObject):
     mime_type: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class BlobResourceContents(WireObject):
     """The bytes of an embedded resource, base64 in ``blob``."""
 
@@ -134,7 +134,7 @@ EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContent
 """What an embedded resource holds. The two are told apart by their fields."""
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class EmbeddedResource(WireObject):
     """A resource sent along whole; in prompts only where ``promptCapabilities.embeddedContext`` allows it (T1)."""
 

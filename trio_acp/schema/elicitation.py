@@ -61,7 +61,7 @@ class StringFormat(enum.StrEnum):
     DATE_TIME = "date-time"
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class EnumOption(WireObject):
     """A value to choose, and what people see for it.
 
@@ -76,7 +76,7 @@ class EnumOption(WireObject):
     description: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class StringPropertySchema(WireObject):
     """A text, or one choice of several where ``enum`` or ``one_of`` is there.
 
@@ -105,7 +105,7 @@ class StringPropertySchema(WireObject):
     one_of: list[EnumOption] | None = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class NumberPropertySchema(WireObject):
     """A number; ``minimum`` and ``maximum`` are inclusive, ``default`` is what the form starts with."""
 
@@ -118,7 +118,7 @@ class NumberPropertySchema(WireObject):
     default: Lenient[float | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class IntegerPropertySchema(WireObject):
     """A whole number; ``minimum`` and ``maximum`` are inclusive, ``default`` is what the form starts with."""
 
@@ -131,7 +131,7 @@ class IntegerPropertySchema(WireObject):
     default: Lenient[Int64 | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class BooleanPropertySchema(WireObject):
     """Yes or no; ``default`` is what the form starts with."""
 
@@ -142,7 +142,7 @@ class BooleanPropertySchema(WireObject):
     default: Lenient[bool | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class StringMultiSelectItems(WireObject):
     """The values to choose from, without titles."""
 
@@ -151,7 +151,7 @@ class StringMultiSelectItems(WireObject):
     enum: list[str]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class TitledMultiSelectItems(WireObject):
     """The values to choose from, with titles. It has no tag on the wire."""
 
@@ -164,7 +164,7 @@ MultiSelectItems: TypeAlias = StringMultiSelectItems | TitledMultiSelectItems | 
 open_union(MultiSelectItems, "MultiSelectItems", "type", default=TitledMultiSelectItems)
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class MultiSelectPropertySchema(WireObject):
     """Any number of choices.
 
@@ -206,7 +206,7 @@ class ElicitationSchemaType(enum.StrEnum):
     OBJECT = "object"
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ElicitationSchema(WireObject):
     """A form.
 
@@ -225,7 +225,7 @@ class ElicitationSchema(WireObject):
     description: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ElicitationSessionScope(WireObject):
     """An elicitation belongs to a session, or to one tool call of it."""
 
@@ -233,14 +233,14 @@ class ElicitationSessionScope(WireObject):
     tool_call_id: Lenient[ToolCallId | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ElicitationRequestScope(WireObject):
     """An elicitation belongs to a request that the client sent and that has not been answered."""
 
     request_id: RequestId
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class _CreateElicitation(WireObject):
     """What both modes of elicitation have: to what they belong (E1)."""
 
@@ -261,7 +261,7 @@ class _CreateElicitation(WireObject):
         return ElicitationRequestScope(self.request_id)
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class CreateElicitationFormRequest(_CreateElicitation):
     """Parameters of ``elicitation/create`` that ask for a form to be filled in.
 
@@ -284,7 +284,7 @@ class CreateElicitationFormRequest(_CreateElicitation):
     requested_schema: ElicitationSchema
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class CreateElicitationUrlRequest(_CreateElicitation):
     """Parameters of ``elicitation/create`` that send the user to a URL (E3).
 
@@ -320,7 +320,7 @@ ElicitationContentValue: TypeAlias = str | Int64 | float | bool | list[str]
 """What one field of a form was filled in with."""
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ElicitationAcceptAction(WireObject):
     """The user agreed; ``content`` holds what a form was filled in with, by field name."""
 
@@ -329,18 +329,20 @@ class ElicitationAcceptAction(WireObject):
     content: dict[str, ElicitationContentValue] | None = None
 
 
-@define(repr=False)
 class ElicitationDeclineAction(WireObject):
     """The user said no."""
 
     action: ClassVar[Literal["decline"]] = "decline"
 
+    __slots__ = ()
 
-@define(repr=False)
+
 class ElicitationCancelAction(WireObject):
     """The user did not choose."""
 
     action: ClassVar[Literal["cancel"]] = "cancel"
+
+    __slots__ = ()
 
 
 CreateElicitationResponse: TypeAlias = (
@@ -351,7 +353,7 @@ CreateElicitationResponse: TypeAlias = (
 open_union(CreateElicitationResponse, "CreateElicitationResponse", "action")
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class CompleteElicitationNotification(WireObject):
     """Parameters of ``elicitation/complete``: what the user was sent to a URL for is over."""
 

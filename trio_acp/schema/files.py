@@ -13,7 +13,7 @@ __all__ = [
 ]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ReadTextFileRequest(WireObject):
     """Parameters of ``fs/read_text_file``.
 
@@ -30,14 +30,14 @@ class ReadTextFileRequest(WireObject):
     limit: UInt32 | None = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ReadTextFileResponse(WireObject):
     """Result of ``fs/read_text_file``: the text, its line ends as they are in the file."""
 
     content: str
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class WriteTextFileRequest(WireObject):
     """Parameters of ``fs/write_text_file``. A file that is not there is created.
 
@@ -52,6 +52,7 @@ class WriteTextFileRequest(WireObject):
     content: str
 
 
-@define(repr=False)
 class WriteTextFileResponse(WireObject):
     """Result of ``fs/write_text_file``: nothing but that it was done."""
+
+    __slots__ = ()

@@ -48,7 +48,7 @@ PROTOCOL_VERSION = 1
 """The protocol version that these types describe."""
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class Implementation(WireObject):
     """The name and version of a client or an agent.
 
@@ -63,7 +63,7 @@ class Implementation(WireObject):
     title: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class FileSystemCapabilities(WireObject):
     """Which of the ``fs/…`` methods the client answers."""
 
@@ -71,29 +71,32 @@ class FileSystemCapabilities(WireObject):
     write_text_file: Lenient[bool] = False
 
 
-@define(repr=False)
 class CompactionCapabilities(WireObject):
     """A marker: the client takes compaction updates."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
 class BooleanConfigOptionCapabilities(WireObject):
     """A marker: the client can show and set config options of type boolean."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
+@define(repr=False, eq=False)
 class SessionConfigOptionsCapabilities(WireObject):
     """Which config options, beyond choosing one of several values, the client can show."""
 
     boolean: Lenient[BooleanConfigOptionCapabilities | None] = None
 
 
-@define(repr=False)
 class NoticeCapabilities(WireObject):
     """A marker: the client shows notices to the user."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
+@define(repr=False, eq=False)
 class ClientSessionCapabilities(WireObject):
     """What the client supports within a session."""
 
@@ -102,7 +105,7 @@ class ClientSessionCapabilities(WireObject):
     notices: Lenient[NoticeCapabilities | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class AuthCapabilities(WireObject):
     """What the client can do to log a user in.
 
@@ -113,17 +116,19 @@ class AuthCapabilities(WireObject):
     terminal: Lenient[bool] = False
 
 
-@define(repr=False)
 class ElicitationFormCapabilities(WireObject):
     """A marker: the client can show forms."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
 class ElicitationUrlCapabilities(WireObject):
     """A marker: the client can send the user to a URL."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
+@define(repr=False, eq=False)
 class ElicitationCapabilities(WireObject):
     """In which ways the client can ask the user for input (E1)."""
 
@@ -131,7 +136,7 @@ class ElicitationCapabilities(WireObject):
     url: Lenient[ElicitationUrlCapabilities | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ClientCapabilities(WireObject):
     """What the client supports.
 
@@ -150,7 +155,7 @@ class ClientCapabilities(WireObject):
     elicitation: Lenient[ElicitationCapabilities | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class InitializeRequest(WireObject):
     """Parameters of ``initialize``, the first request of every connection (I1).
 
@@ -165,7 +170,7 @@ class InitializeRequest(WireObject):
     client_info: Lenient[Implementation | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class PromptCapabilities(WireObject):
     """Which content, besides text and resource links, prompts may hold (T1)."""
 
@@ -174,7 +179,7 @@ class PromptCapabilities(WireObject):
     embedded_context: Lenient[bool] = False
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class McpCapabilities(WireObject):
     """Over what, besides stdio, the agent reaches MCP servers (S6)."""
 
@@ -182,32 +187,37 @@ class McpCapabilities(WireObject):
     sse: Lenient[bool] = False
 
 
-@define(repr=False)
 class SessionListCapabilities(WireObject):
     """A marker: the agent answers ``session/list``."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
 class SessionDeleteCapabilities(WireObject):
     """A marker: the agent answers ``session/delete``."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
 class SessionAdditionalDirectoriesCapabilities(WireObject):
     """A marker: the agent takes more roots than the working directory."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
 class SessionResumeCapabilities(WireObject):
     """A marker: the agent answers ``session/resume``."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
 class SessionCloseCapabilities(WireObject):
     """A marker: the agent answers ``session/close``."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
+@define(repr=False, eq=False)
 class SessionCapabilities(WireObject):
     """Which of the optional ``session/…`` methods and fields the agent supports (S1 to S3)."""
 
@@ -218,19 +228,20 @@ class SessionCapabilities(WireObject):
     close: Lenient[SessionCloseCapabilities | None] = None
 
 
-@define(repr=False)
 class LogoutCapabilities(WireObject):
     """A marker: the agent answers ``logout``."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
+@define(repr=False, eq=False)
 class AgentAuthCapabilities(WireObject):
     """What the agent supports about authentication besides logging in (U3)."""
 
     logout: Lenient[LogoutCapabilities | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class AgentCapabilities(WireObject):
     """What the agent supports.
 
@@ -249,7 +260,7 @@ class AgentCapabilities(WireObject):
     auth: Lenient[AgentAuthCapabilities] = field(factory=AgentAuthCapabilities)
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class InitializeResponse(WireObject):
     """Result of ``initialize`` (I2).
 

@@ -16,7 +16,7 @@ __all__ = [
 ]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class EnvVariable(WireObject):
     """An environment variable and its value."""
 
@@ -24,7 +24,7 @@ class EnvVariable(WireObject):
     value: str
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class HttpHeader(WireObject):
     """A header to send with each HTTP request."""
 
@@ -32,7 +32,7 @@ class HttpHeader(WireObject):
     value: str
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class McpServerStdio(WireObject):
     """An MCP server that the agent starts itself. Every agent supports this; it has no tag on the wire.
 
@@ -51,7 +51,7 @@ class McpServerStdio(WireObject):
     env: NullAsDefault[list[EnvVariable]]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class McpServerHttp(WireObject):
     """An MCP server over HTTP; only where ``mcpCapabilities.http`` allows it.
 
@@ -68,7 +68,7 @@ class McpServerHttp(WireObject):
     headers: NullAsDefault[list[HttpHeader]]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class McpServerSse(WireObject):
     """An MCP server over HTTP with server-sent events; only where ``mcpCapabilities.sse`` allows it.
 

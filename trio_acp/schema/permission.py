@@ -29,7 +29,7 @@ class PermissionOptionKind(enum.StrEnum):
     REJECT_ALWAYS = "reject_always"
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class PermissionOption(WireObject):
     """One answer that the user may give.
 
@@ -44,7 +44,7 @@ class PermissionOption(WireObject):
     kind: PermissionOptionKind | str
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class RequestPermissionRequest(WireObject):
     """Parameters of ``session/request_permission``.
 
@@ -59,14 +59,15 @@ class RequestPermissionRequest(WireObject):
     options: list[PermissionOption]
 
 
-@define(repr=False)
 class CancelledPermissionOutcome(WireObject):
     """Nobody chose: the turn was cancelled before an answer was given (X1)."""
 
     outcome: ClassVar[Literal["cancelled"]] = "cancelled"
 
+    __slots__ = ()
 
-@define(repr=False)
+
+@define(repr=False, eq=False)
 class SelectedPermissionOutcome(WireObject):
     """One of the options was chosen."""
 
@@ -81,7 +82,7 @@ RequestPermissionOutcome: TypeAlias = CancelledPermissionOutcome | SelectedPermi
 open_union(RequestPermissionOutcome, "RequestPermissionOutcome", "outcome")
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class RequestPermissionResponse(WireObject):
     """Result of ``session/request_permission``."""
 

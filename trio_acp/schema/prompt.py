@@ -21,7 +21,7 @@ class StopReason(enum.StrEnum):
     CANCELLED = "cancelled"
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class PromptRequest(WireObject):
     """Parameters of ``session/prompt``: what the user says."""
 
@@ -29,14 +29,14 @@ class PromptRequest(WireObject):
     prompt: list[ContentBlock]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class PromptResponse(WireObject):
     """Result of ``session/prompt``, given when the turn is over."""
 
     stop_reason: StopReason | str
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class CancelNotification(WireObject):
     """Parameters of ``session/cancel``: end the turn that runs in this session."""
 

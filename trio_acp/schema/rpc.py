@@ -54,7 +54,7 @@ class ErrorCode(enum.IntEnum):
     RESOURCE_NOT_FOUND = -32002
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class Error(WireObject):
     """Why a request failed.
 
@@ -69,7 +69,7 @@ class Error(WireObject):
     data: Lenient[Any] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class AgentRequest(WireObject):
     """A request from the agent to the client."""
 
@@ -80,7 +80,7 @@ class AgentRequest(WireObject):
     params: Any = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ClientRequest(WireObject):
     """A request from the client to the agent."""
 
@@ -91,7 +91,7 @@ class ClientRequest(WireObject):
     params: Any = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class AgentNotification(WireObject):
     """A notification from the agent to the client."""
 
@@ -101,7 +101,7 @@ class AgentNotification(WireObject):
     params: Any = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ClientNotification(WireObject):
     """A notification from the client to the agent."""
 
@@ -111,7 +111,7 @@ class ClientNotification(WireObject):
     params: Any = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ResultResponse(WireObject):
     """A request succeeded; ``result`` may be ``null`` (W6)."""
 
@@ -123,7 +123,7 @@ class ResultResponse(WireObject):
     result: Any
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ErrorResponse(WireObject):
     """A request failed. The id is null where none could be read (W4)."""
 
@@ -142,7 +142,7 @@ ClientResponse: TypeAlias = ResultResponse | ErrorResponse
 """What a client answers to a request: a result or an error, never both."""
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class CancelRequestNotification(WireObject):
     """Parameters of ``$/cancel_request``, which either side may send: the answer is no longer needed (X4)."""
 

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class SessionMode(WireObject):
     """A mode that a session can be in.
 
@@ -43,7 +43,7 @@ class SessionMode(WireObject):
     description: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class SessionModeState(WireObject):
     """The modes of a session, and the one that it is in."""
 
@@ -51,7 +51,7 @@ class SessionModeState(WireObject):
     available_modes: LenientItems[list[SessionMode]]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class NewSessionRequest(WireObject):
     """Parameters of ``session/new`` (S1).
 
@@ -66,7 +66,7 @@ class NewSessionRequest(WireObject):
     additional_directories: NullAsDefault[list[str]] = field(factory=list)
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class NewSessionResponse(WireObject):
     """Result of ``session/new``.
 
@@ -81,7 +81,7 @@ class NewSessionResponse(WireObject):
     config_options: LenientItems[list[SessionConfigOption] | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class LoadSessionRequest(WireObject):
     """Parameters of ``session/load``: go on with a session, its conversation replayed first (S2).
 
@@ -98,7 +98,7 @@ class LoadSessionRequest(WireObject):
     additional_directories: NullAsDefault[list[str]] = field(factory=list)
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class LoadSessionResponse(WireObject):
     """Result of ``session/load``, given after the whole replay.
 
@@ -111,7 +111,7 @@ class LoadSessionResponse(WireObject):
     config_options: LenientItems[list[SessionConfigOption] | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ResumeSessionRequest(WireObject):
     """Parameters of ``session/resume``: go on with a session, without a replay (S2).
 
@@ -128,7 +128,7 @@ class ResumeSessionRequest(WireObject):
     additional_directories: NullAsDefault[list[str]] = field(factory=list)
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ResumeSessionResponse(WireObject):
     """Result of ``session/resume``.
 
@@ -141,7 +141,7 @@ class ResumeSessionResponse(WireObject):
     config_options: LenientItems[list[SessionConfigOption] | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ListSessionsRequest(WireObject):
     """Parameters of ``session/list`` (S3).
 
@@ -154,7 +154,7 @@ class ListSessionsRequest(WireObject):
     cursor: str | None = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class SessionInfo(WireObject):
     """A session that ``session/list`` found.
 
@@ -173,7 +173,7 @@ class SessionInfo(WireObject):
     updated_at: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ListSessionsResponse(WireObject):
     """Result of ``session/list``.
 
@@ -186,31 +186,33 @@ class ListSessionsResponse(WireObject):
     next_cursor: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class DeleteSessionRequest(WireObject):
     """Parameters of ``session/delete`` (S3)."""
 
     session_id: SessionId
 
 
-@define(repr=False)
 class DeleteSessionResponse(WireObject):
     """Result of ``session/delete``: the session is not there, whether or not it was."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
+@define(repr=False, eq=False)
 class CloseSessionRequest(WireObject):
     """Parameters of ``session/close``: cancel what runs in the session and free it (S3)."""
 
     session_id: SessionId
 
 
-@define(repr=False)
 class CloseSessionResponse(WireObject):
     """Result of ``session/close``: nothing but that it was done."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
+@define(repr=False, eq=False)
 class SetSessionModeRequest(WireObject):
     """Parameters of ``session/set_mode`` (S7)."""
 
@@ -218,6 +220,7 @@ class SetSessionModeRequest(WireObject):
     mode_id: SessionModeId
 
 
-@define(repr=False)
 class SetSessionModeResponse(WireObject):
     """Result of ``session/set_mode``: nothing but that it was done."""
+
+    __slots__ = ()

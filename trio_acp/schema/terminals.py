@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class CreateTerminalRequest(WireObject):
     """Parameters of ``terminal/create``.
 
@@ -42,14 +42,14 @@ class CreateTerminalRequest(WireObject):
     output_byte_limit: UInt64 | None = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class CreateTerminalResponse(WireObject):
     """Result of ``terminal/create``; the command may still be running."""
 
     terminal_id: TerminalId
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class TerminalOutputRequest(WireObject):
     """Parameters of ``terminal/output``."""
 
@@ -57,7 +57,7 @@ class TerminalOutputRequest(WireObject):
     terminal_id: TerminalId
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class TerminalExitStatus(WireObject):
     """How a command ended.
 
@@ -70,7 +70,7 @@ class TerminalExitStatus(WireObject):
     signal: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class TerminalOutputResponse(WireObject):
     """Result of ``terminal/output``.
 
@@ -85,7 +85,7 @@ class TerminalOutputResponse(WireObject):
     exit_status: Lenient[TerminalExitStatus | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class WaitForTerminalExitRequest(WireObject):
     """Parameters of ``terminal/wait_for_exit``."""
 
@@ -93,7 +93,7 @@ class WaitForTerminalExitRequest(WireObject):
     terminal_id: TerminalId
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class WaitForTerminalExitResponse(WireObject):
     """Result of ``terminal/wait_for_exit``, given once the command has ended.
 
@@ -106,7 +106,7 @@ class WaitForTerminalExitResponse(WireObject):
     signal: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class KillTerminalRequest(WireObject):
     """Parameters of ``terminal/kill``: end the command, keep the terminal readable."""
 
@@ -114,12 +114,13 @@ class KillTerminalRequest(WireObject):
     terminal_id: TerminalId
 
 
-@define(repr=False)
 class KillTerminalResponse(WireObject):
     """Result of ``terminal/kill``: nothing but that it was done."""
 
+    __slots__ = ()
 
-@define(repr=False)
+
+@define(repr=False, eq=False)
 class ReleaseTerminalRequest(WireObject):
     """Parameters of ``terminal/release``: end the command if it runs, and forget the terminal."""
 
@@ -127,6 +128,7 @@ class ReleaseTerminalRequest(WireObject):
     terminal_id: TerminalId
 
 
-@define(repr=False)
 class ReleaseTerminalResponse(WireObject):
     """Result of ``terminal/release``: nothing but that it was done."""
+
+    __slots__ = ()

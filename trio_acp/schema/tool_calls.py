@@ -46,7 +46,7 @@ class ToolCallStatus(enum.StrEnum):
     FAILED = "failed"
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class Content(WireObject):
     """A content block as part of a tool call's result."""
 
@@ -55,7 +55,7 @@ class Content(WireObject):
     content: ContentBlock
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class Diff(WireObject):
     """A change of one file, as the texts before and after.
 
@@ -72,7 +72,7 @@ class Diff(WireObject):
     old_text: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class Terminal(WireObject):
     """Shows a terminal that ``terminal/create`` made; still shown after its release."""
 
@@ -87,7 +87,7 @@ ToolCallContent: TypeAlias = Content | Diff | Terminal | UnknownVariant
 open_union(ToolCallContent, "ToolCallContent", "type")
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ToolCallLocation(WireObject):
     """A file that a tool call touches, so that a client can follow along.
 
@@ -100,7 +100,7 @@ class ToolCallLocation(WireObject):
     line: Lenient[UInt32 | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ToolCall(WireObject):
     """The session update that starts a tool call (T4).
 
@@ -129,7 +129,7 @@ class ToolCall(WireObject):
     raw_output: Lenient[Any] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ToolCallUpdate(WireObject):
     """What has changed about a tool call (T4): a session update, and also the subject of a permission request.
 

@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ContentChunk(WireObject):
     """A piece of a message.
 
@@ -63,25 +63,28 @@ class ContentChunk(WireObject):
     message_id: Lenient[MessageId | None] = None
 
 
-@define(repr=False)
 class UserMessageChunk(ContentChunk):
     """A piece of what the user said, for example in a replay."""
 
     session_update: ClassVar[Literal["user_message_chunk"]] = "user_message_chunk"
 
+    __slots__ = ()
 
-@define(repr=False)
+
 class AgentMessageChunk(ContentChunk):
     """A piece of what the agent says."""
 
     session_update: ClassVar[Literal["agent_message_chunk"]] = "agent_message_chunk"
 
+    __slots__ = ()
 
-@define(repr=False)
+
 class AgentThoughtChunk(ContentChunk):
     """A piece of the agent's reasoning."""
 
     session_update: ClassVar[Literal["agent_thought_chunk"]] = "agent_thought_chunk"
+
+    __slots__ = ()
 
 
 class PlanEntryPriority(enum.StrEnum):
@@ -100,7 +103,7 @@ class PlanEntryStatus(enum.StrEnum):
     COMPLETED = "completed"
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class PlanEntry(WireObject):
     """One thing that the agent plans to do.
 
@@ -115,7 +118,7 @@ class PlanEntry(WireObject):
     status: PlanEntryStatus | str
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class Plan(WireObject):
     """The agent's whole plan; it replaces the one before (S8)."""
 
@@ -124,7 +127,7 @@ class Plan(WireObject):
     entries: LenientItems[list[PlanEntry]]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class UnstructuredCommandInput(WireObject):
     """A command takes whatever text follows its name; ``hint`` is shown while there is none."""
 
@@ -135,7 +138,7 @@ AvailableCommandInput: TypeAlias = UnstructuredCommandInput
 """What a command takes. There is one kind so far, and it has no tag."""
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class AvailableCommand(WireObject):
     """A command that the user can give in a prompt, as ``/name``.
 
@@ -150,7 +153,7 @@ class AvailableCommand(WireObject):
     input: Lenient[AvailableCommandInput | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class AvailableCommandsUpdate(WireObject):
     """All commands there are now (S8)."""
 
@@ -159,7 +162,7 @@ class AvailableCommandsUpdate(WireObject):
     available_commands: LenientItems[list[AvailableCommand]]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class CurrentModeUpdate(WireObject):
     """The session is in another mode (S7)."""
 
@@ -168,7 +171,7 @@ class CurrentModeUpdate(WireObject):
     current_mode_id: SessionModeId
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class ConfigOptionUpdate(WireObject):
     """All config options as they are now (S7)."""
 
@@ -177,7 +180,7 @@ class ConfigOptionUpdate(WireObject):
     config_options: LenientItems[list[SessionConfigOption]]
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class SessionInfoUpdate(WireObject):
     """News about the session (S8). `UNSET` leaves what was there, None clears it.
 
@@ -192,7 +195,7 @@ class SessionInfoUpdate(WireObject):
     updated_at: Lenient[str | Unset | None] = UNSET
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class Cost(WireObject):
     """What a session has cost so far.
 
@@ -205,7 +208,7 @@ class Cost(WireObject):
     currency: str
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class UsageUpdate(WireObject):
     """How full the context is (S8).
 
@@ -230,7 +233,7 @@ class NoticeSeverity(enum.StrEnum):
     ERROR = "error"
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class Notice(WireObject):
     """Something that the user should see now; only for clients that advertise ``session.notices``.
 
@@ -256,7 +259,7 @@ class CompactionStatus(enum.StrEnum):
     CANCELLED = "cancelled"
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class CompactionUpdate(WireObject):
     """The session's context is being compacted; only for clients that advertise ``session.compaction``.
 
@@ -275,7 +278,7 @@ class CompactionUpdate(WireObject):
     error: Lenient[str | None] = None
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class CompactionSummaryChunk(WireObject):
     """A piece of the summary that a compaction makes.
 
@@ -312,7 +315,7 @@ SessionUpdate: TypeAlias = (
 open_union(SessionUpdate, "SessionUpdate", "sessionUpdate", bare=(ToolCallUpdate,))
 
 
-@define(repr=False)
+@define(repr=False, eq=False)
 class SessionNotification(WireObject):
     """Parameters of ``session/update``."""
 

@@ -1,8 +1,9 @@
 """The wire types of ACP v1, and how they are decoded and encoded. No I/O, no Trio.
 
-Class names are those of the schema, attribute names its field names in snake case; ``_meta`` is ``meta``. Fields that
-this version does not name are kept in ``extra``. Where the schema has a tagged union, each member is a class of its own
-here, the tag is a class variable, and members with an unknown tag are kept as `UnknownVariant`.
+Class names are those of the schema, attribute names its field names in snake case; ``_meta`` is ``meta``.
+Fields that this version does not name are kept in ``extra``. Where the schema has a tagged union, each member
+is a class of its own here, the tag is a class variable, and members with an unknown tag are kept as
+`UnknownVariant`.
 """
 
 from ._base import UNSET as UNSET

@@ -45,8 +45,8 @@ def structure(as_type: Any, raw: object, report: list[Leniency] | None = None) -
 def structure(as_type: Any, raw: object, report: list[Leniency] | None = None) -> Any:
     """Decode a JSON value as a type of the protocol.
 
-    What the schema allows to be lenient about is put right (W9). Unknown fields, union members and enum values are
-    kept (W8). JSON below fields without a type is kept by reference, not copied.
+    What the schema allows to be lenient about is put right (W9). Unknown fields, union members and enum
+    values are kept (W8). JSON below fields without a type is kept by reference, not copied.
 
     Args:
         as_type: A class of this package, or one of its unions.
@@ -75,9 +75,9 @@ def _read(as_type: Any, raw: object, report: list[Leniency] | None) -> Any:
 def unstructure(value: object, as_type: Any = None) -> Any:
     """Encode a value as JSON that a peer accepts.
 
-    Fields that equal their default are left out unless they are required. A class that is a member of one union only
-    writes its tag; `ToolCallUpdate`, which also occurs outside of unions, writes it only where it is encoded as a
-    `SessionUpdate`.
+    Fields that equal their default are left out unless they are required. A class that is a member of one
+    union only writes its tag; `ToolCallUpdate`, which also occurs outside of unions, writes it only where it
+    is encoded as a `SessionUpdate`.
 
     Args:
         value: An instance of a class of this package, or a list, or plain JSON.

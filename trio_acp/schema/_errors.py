@@ -34,12 +34,12 @@ class AcpError(Exception):
 class SchemaError(AcpError, ValueError):
     """A JSON value does not fit the protocol's schema (W4, W9).
 
-    Its text reads ``subject: path: reason``, for example
-    ``session/new params: mcpServers[0].name: expected a string, got 5``. It speaks of wire names only, so that it
-    can be shown to the peer.
+    Its text reads ``subject: path: reason``, for example ``session/new params: mcpServers[0].name: expected a
+    string, got 5``. It speaks of wire names only, so that it can be shown to the peer.
 
     Attributes:
-        path: where the misfit is, in wire names and list indexes, outermost first; empty for the value itself.
+        path: where the misfit is, in wire names and list indexes, outermost first; empty for the value
+            itself.
         reason: what was expected there and what was found.
         subject: what was decoded or encoded (``session/new params``, ``ContentBlock``); may be empty.
     """

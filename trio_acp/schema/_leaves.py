@@ -1,9 +1,10 @@
 """Strict checks of JSON scalars: nothing is coerced, and true is no number.
 
-A node has three sides. ``take`` decodes what is exactly right and raises `Misfit`, or whatever else comes of it,
-otherwise; it is the hot path. ``read`` decodes slowly, explains what does not fit, and honours the schema's leniency
-marks. ``put`` encodes, and refuses what the peer would refuse. ``take`` and ``put`` are made on first use, with all
-that they call bound, since most programs use few of the types, and most of these in one direction only.
+A node has three sides. ``take`` decodes what is exactly right and raises `Misfit`, or whatever else comes of
+it, otherwise; it is the hot path. ``read`` decodes slowly, explains what does not fit, and honours the
+schema's leniency marks. ``put`` encodes, and refuses what the peer would refuse. ``take`` and ``put`` are
+made on first use, with all that they call bound, since most programs use few of the types, and most of these
+in one direction only.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from attrs import define, field
 
-from ._base import Lenient, NullAsDefault, UnknownVariant, WireObject, open_union
+from ._base import Lenient, NullAsDefault, UnknownVariant, WireObject, new_dict, new_list, open_union
 from .identifiers import AuthMethodId
 
 __all__ = [
@@ -52,8 +52,8 @@ class AuthMethodTerminal(WireObject):
     id: AuthMethodId
     name: str
     description: Lenient[str | None] = None
-    args: NullAsDefault[list[str]] = field(factory=list)
-    env: NullAsDefault[dict[str, str]] = field(factory=dict)
+    args: NullAsDefault[list[str]] = field(factory=new_list)
+    env: NullAsDefault[dict[str, str]] = field(factory=new_dict)
 
 
 AuthMethod: TypeAlias = AuthMethodAgent | AuthMethodTerminal | UnknownVariant

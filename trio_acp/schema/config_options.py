@@ -24,7 +24,7 @@ __all__ = [
 
 
 class SessionConfigOptionCategory(enum.StrEnum):
-    """What an option is about; a hint for where to show it. Names with a leading underscore are free for own use."""
+    """What an option is about: a hint for where to show it. Names with a leading ``_`` are for own use."""
 
     MODE = "mode"
     MODEL = "model"
@@ -111,14 +111,14 @@ class SessionConfigBoolean(WireObject):
 
 
 SessionConfigOption: TypeAlias = SessionConfigSelect | SessionConfigBoolean | UnknownVariant
-"""A config option and its current value, told apart by ``type``. Options of unknown type are to be ignored."""
+"""A config option and its current value, told apart by ``type``. Those of unknown type are to be ignored."""
 
 open_union(SessionConfigOption, "SessionConfigOption", "type")
 
 
 @define(repr=False, eq=False)
 class SetSessionConfigOptionValueRequest(WireObject):
-    """Parameters of ``session/set_config_option`` that choose one of several values. It has no tag on the wire."""
+    """Parameters of ``session/set_config_option`` that choose one of several values; without a tag."""
 
     session_id: SessionId
     config_id: SessionConfigId

@@ -136,7 +136,7 @@ EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContent
 
 @define(repr=False, eq=False)
 class EmbeddedResource(WireObject):
-    """A resource sent along whole; in prompts only where ``promptCapabilities.embeddedContext`` allows it (T1)."""
+    """A resource sent whole; in prompts only where ``promptCapabilities.embeddedContext`` allows it (T1)."""
 
     type: ClassVar[Literal["resource"]] = "resource"
 

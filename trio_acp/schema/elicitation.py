@@ -1,6 +1,7 @@
 """Asking the user for input: ``elicitation/…`` (E1 to E3).
 
-A form is described by a flat JSON schema: one object with properties that are text, numbers, booleans or choices.
+A form is described by a flat JSON schema: one object with properties that are text, numbers, booleans or
+choices.
 """
 
 import enum
@@ -19,6 +20,7 @@ from ._base import (
     UnknownVariant,
     Unset,
     WireObject,
+    new_dict,
     open_union,
 )
 from .identifiers import ElicitationId, SessionId, ToolCallId
@@ -159,7 +161,7 @@ class TitledMultiSelectItems(WireObject):
 
 
 MultiSelectItems: TypeAlias = StringMultiSelectItems | TitledMultiSelectItems | UnknownVariant
-"""What can be chosen in a choice of several values, told apart by ``type``; no type means values with titles."""
+"""What can be chosen in a choice of several values, told apart by ``type``; none means values with titles."""
 
 open_union(MultiSelectItems, "MultiSelectItems", "type", default=TitledMultiSelectItems)
 
@@ -219,7 +221,7 @@ class ElicitationSchema(WireObject):
     """
 
     type: AlwaysSent[Lenient[ElicitationSchemaType | str]] = ElicitationSchemaType.OBJECT
-    properties: AlwaysSent[dict[str, ElicitationPropertySchema]] = field(factory=dict)
+    properties: AlwaysSent[dict[str, ElicitationPropertySchema]] = field(factory=new_dict)
     required: list[str] | None = None
     title: Lenient[str | None] = None
     description: Lenient[str | None] = None

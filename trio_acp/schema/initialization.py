@@ -1,14 +1,14 @@
 """The opening handshake: versions, names and capabilities (I1 to I5).
 
-A capability that is left out, null or false is not there. The marker capabilities are objects without fields: their
-presence is what counts, and ``None`` is their absence (I3).
+A capability that is left out, null or false is not there. The marker capabilities are objects without fields:
+their presence is what counts, and ``None`` is their absence (I3).
 """
 
 from typing import TypeAlias
 
 from attrs import define, field
 
-from ._base import AlwaysSent, Lenient, LenientItems, UInt16, WireObject
+from ._base import AlwaysSent, Lenient, LenientItems, UInt16, WireObject, new_list
 from .authentication import AuthMethod
 
 __all__ = [
@@ -273,5 +273,5 @@ class InitializeResponse(WireObject):
 
     protocol_version: ProtocolVersion
     agent_capabilities: AlwaysSent[Lenient[AgentCapabilities]] = field(factory=AgentCapabilities)
-    auth_methods: AlwaysSent[LenientItems[list[AuthMethod]]] = field(factory=list)
+    auth_methods: AlwaysSent[LenientItems[list[AuthMethod]]] = field(factory=new_list)
     agent_info: Lenient[Implementation | None] = None

@@ -1,4 +1,4 @@
-"""The MCP servers that a client asks an agent to use (S6), and the name-value pairs that they are described with."""
+"""The MCP servers that a client asks an agent to use (S6), and the name-value pairs that describe them."""
 
 from typing import ClassVar, Literal, TypeAlias
 

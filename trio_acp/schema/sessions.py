@@ -2,7 +2,7 @@
 
 from attrs import define, field
 
-from ._base import AlwaysSent, Lenient, LenientItems, NullAsDefault, WireObject
+from ._base import AlwaysSent, Lenient, LenientItems, NullAsDefault, WireObject, new_list
 from .config_options import SessionConfigOption
 from .identifiers import SessionId, SessionModeId
 from .mcp import McpServer
@@ -63,7 +63,7 @@ class NewSessionRequest(WireObject):
 
     cwd: str
     mcp_servers: NullAsDefault[list[McpServer]]
-    additional_directories: NullAsDefault[list[str]] = field(factory=list)
+    additional_directories: NullAsDefault[list[str]] = field(factory=new_list)
 
 
 @define(repr=False, eq=False)
@@ -95,7 +95,7 @@ class LoadSessionRequest(WireObject):
     session_id: SessionId
     cwd: str
     mcp_servers: NullAsDefault[list[McpServer]]
-    additional_directories: NullAsDefault[list[str]] = field(factory=list)
+    additional_directories: NullAsDefault[list[str]] = field(factory=new_list)
 
 
 @define(repr=False, eq=False)
@@ -124,8 +124,8 @@ class ResumeSessionRequest(WireObject):
 
     session_id: SessionId
     cwd: str
-    mcp_servers: AlwaysSent[NullAsDefault[list[McpServer]]] = field(factory=list)
-    additional_directories: NullAsDefault[list[str]] = field(factory=list)
+    mcp_servers: AlwaysSent[NullAsDefault[list[McpServer]]] = field(factory=new_list)
+    additional_directories: NullAsDefault[list[str]] = field(factory=new_list)
 
 
 @define(repr=False, eq=False)
@@ -168,7 +168,7 @@ class SessionInfo(WireObject):
 
     session_id: SessionId
     cwd: str
-    additional_directories: LenientItems[list[str]] = field(factory=list)
+    additional_directories: LenientItems[list[str]] = field(factory=new_list)
     title: Lenient[str | None] = None
     updated_at: Lenient[str | None] = None
 

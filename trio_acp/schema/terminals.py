@@ -2,7 +2,7 @@
 
 from attrs import define, field
 
-from ._base import Lenient, NullAsDefault, UInt32, UInt64, WireObject
+from ._base import Lenient, NullAsDefault, UInt32, UInt64, WireObject, new_list
 from .identifiers import SessionId, TerminalId
 from .mcp import EnvVariable
 
@@ -36,8 +36,8 @@ class CreateTerminalRequest(WireObject):
 
     session_id: SessionId
     command: str
-    args: NullAsDefault[list[str]] = field(factory=list)
-    env: NullAsDefault[list[EnvVariable]] = field(factory=list)
+    args: NullAsDefault[list[str]] = field(factory=new_list)
+    env: NullAsDefault[list[EnvVariable]] = field(factory=new_list)
     cwd: str | None = None
     output_byte_limit: UInt64 | None = None
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from attrs import define, field
 
-from ._base import Lenient, LenientItems, UInt32, UnknownVariant, WireObject, open_union
+from ._base import Lenient, LenientItems, UInt32, UnknownVariant, WireObject, new_list, open_union
 from .content import ContentBlock
 from .identifiers import TerminalId, ToolCallId
 
@@ -123,15 +123,15 @@ class ToolCall(WireObject):
     kind: Lenient[ToolKind | str] = ToolKind.OTHER
     status: Lenient[ToolCallStatus | str] = ToolCallStatus.PENDING
     name: Lenient[str | None] = None
-    content: LenientItems[list[ToolCallContent]] = field(factory=list)
-    locations: LenientItems[list[ToolCallLocation]] = field(factory=list)
+    content: LenientItems[list[ToolCallContent]] = field(factory=new_list)
+    locations: LenientItems[list[ToolCallLocation]] = field(factory=new_list)
     raw_input: Lenient[Any] = None
     raw_output: Lenient[Any] = None
 
 
 @define(repr=False, eq=False)
 class ToolCallUpdate(WireObject):
-    """What has changed about a tool call (T4): a session update, and also the subject of a permission request.
+    """What has changed about a tool call (T4): a session update, or the subject of a permission request.
 
     Everything but the id may be None, which means unchanged; ``content`` and ``locations`` replace the whole
     list. The class carries its ``sessionUpdate`` tag where it is a session update, and none elsewhere.

@@ -163,7 +163,8 @@ class IncomingRequest:
 
         The handler runs in a cancel scope of its own, which ``$/cancel_request`` cancels. Whatever ends it,
         there is one answer: its result, -32800 when it was cancelled from within or without (X4), else
-        the error that `error_for_wire` makes of its exception.
+        the error that `error_for_wire` makes of its exception. A request that was answered for it
+        meanwhile keeps that answer.
 
         Args:
             handler: returns the result as JSON values.
@@ -176,7 +177,8 @@ class IncomingRequest:
             except BaseException as error:
                 self._settle(error, failed)
             else:
-                self.answer(result)
+                if self.open:
+                    self.answer(result)
 
     def _settle(self, error: BaseException, failed: Callable[[Exception], None]) -> None:
         """Answer for a handler that raised; re-raise what is not for the peer."""
@@ -192,8 +194,9 @@ class IncomingRequest:
             raise error
         wire_error = error_for_wire(rest)
         if self.open:
-            self.refuse(wire_error)
-        if wire_error is not rest:
+            # What breaks while a withdrawn request unwinds is no answer to it: X4 leaves -32800 only.
+            self.refuse(RequestCancelled("the request was cancelled") if self.cancelled else wire_error)
+        if wire_error is not _leaf(rest):
             failed(rest)
         if cancelled is not None:
             raise cancelled
@@ -205,8 +208,7 @@ def error_for_wire(error: Exception) -> RequestError:
     The one place where exceptions become wire errors: what is not meant for the peer stays here, so
     no path, traceback or secret reaches it. Also used on a group with a single leaf, as that leaf.
     """
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
+    error = _leaf(error)
     if isinstance(error, RequestError):
         return error
     if isinstance(error, SchemaError):
@@ -216,6 +218,12 @@ def error_for_wire(error: Exception) -> RequestError:
     if isinstance(error, OSError) and error.strerror:
         return InternalError(f"the operating system refused: {error.strerror}")
     return InternalError("internal error")
+
+
+def _leaf(error: Exception) -> Exception:
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 @final
@@ -272,6 +280,8 @@ class Peer:
         self.input_ended = trio.Event()
         """Set when nothing more can arrive and the reason is known."""
         self._input_ending = False
+        self._untold: list[OutboundRequest] = []
+        """Requests that the end of the input has lost and that wait for the reason of it."""
         self.junk_sample: bytes = b""
         """The beginning of the last line that was no JSON."""
 
@@ -298,6 +308,7 @@ class Peer:
         Raises:
             ConnectionClosed: this side has closed the connection.
             ConnectionLost: the peer has gone.
+            RemoteProtocolError: the connection was given up over what the peer sent, or did not read.
             RuntimeError: called from another thread or another Trio run.
         """
         try:
@@ -333,12 +344,17 @@ class Peer:
             LocalProtocolError: the parameters cannot be sent as JSON.
         """
         self.check_usable()
+        if self._input_ending:
+            # Asked while the reason is still being found out; `room` would have waited for it.
+            raise ConnectionLost("the peer ended the connection; open a new one")
         request, frame = self._core.request(method, params, on_answer, on_late)
         self._enqueue(frame)
         return request
 
     def give_up(self, request: OutboundRequest) -> None:
         """Withdraw a request: queue ``$/cancel_request`` if it still waits for its answer (X4)."""
+        if request in self._untold:
+            self._untold.remove(request)
         frame = self._core.give_up(request)
         if frame is not None and self._write_error is None:
             self._enqueue(frame)
@@ -366,7 +382,7 @@ class Peer:
         request = self.start_request(method, params, on_answer, on_late)
         try:
             await answered.wait()
-        except trio.Cancelled:
+        except BaseException:  # Cancelled, or the KeyboardInterrupt that Trio raises in the main task
             if not answer:
                 self.give_up(request)
             elif answer[1] is None and on_late is not None:
@@ -439,10 +455,9 @@ class Peer:
         self.begin_close()
         assert self._reason is not None
         self._write_error = self._write_error or trio.ClosedResourceError()
-        for request in self._core.disconnect():
-            _tell(request, None, _again(self._reason))
         self.input_ended.set()
         self._progress.unpark_all()
+        self._fail_waiting(self._core.disconnect(), self._reason)
         self._scope.cancel()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -502,7 +517,8 @@ class Peer:
                 self._lose(event.error, event.lost)
             case EndOfInput():
                 self._input_ending = True
-                self._lose(await self._dispatcher.loss(), event.lost)
+                self._untold = event.lost
+                self._lose(await self._dispatcher.loss(), [])
 
     def _lose(self, reason: AcpError, lost: list[OutboundRequest]) -> None:
         """The peer is gone, or as good as gone: fail what waits for it, and tell the dispatcher once."""
@@ -512,9 +528,13 @@ class Peer:
             self._reason = reason
         self.input_ended.set()
         self._progress.unpark_all()
-        for request in lost:
-            _tell(request, None, _again(reason))
+        self._fail_waiting(lost, reason)
         self._dispatcher.disconnected(reason)
+
+    def _fail_waiting(self, lost: list[OutboundRequest], reason: AcpError) -> None:
+        untold, self._untold = self._untold, []
+        for request in [*untold, *lost]:
+            _tell(request, None, _again(reason))
 
     # Writing -----------------------------------------------------------------------------------------
 
@@ -587,7 +607,7 @@ class Peer:
         self._progress.unpark_all()
         with trio.move_on_after(BROKEN_WRITE_GRACE):
             await self.input_ended.wait()
-        if not self.input_ended.is_set():
+        if not self.input_ended.is_set() and not self._input_ending:
             reason = ConnectionLost("the peer closed its end of the connection; open a new one")
             reason.__cause__ = self._write_error
             self._lose(reason, self._core.disconnect())
@@ -631,5 +651,6 @@ def _tell(request: OutboundRequest, result: Any, error: AcpError | None) -> None
 def _again(error: AcpError) -> AcpError:
     """Return a fresh copy of an error that several callers get: tracebacks must not mix."""
     fresh = copy.copy(error)
-    fresh.__cause__ = error.__cause__
+    if error.__cause__ is not None:
+        fresh.__cause__ = error.__cause__
     return fresh

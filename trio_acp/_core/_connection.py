@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, TypeAlias
 
+from ._brief import brief
 from ._errors import (
     InternalError,
     InvalidParams,
@@ -67,6 +68,9 @@ MAX_GIVEN_UP_REQUESTS: Final = 4096
 MAX_OPEN_INBOUND_REQUESTS: Final = 16384
 """Requests of the peer that may be open at once; more are refused with -32603."""
 
+NAME_IN_REASON: Final = 100
+"""Characters of a peer's method name that a diagnostic quotes: all of any real one."""
+
 WireTap: TypeAlias = Callable[[Literal["sent", "received"], bytes | bytearray, Any], None]
 """Sees each frame (without its newline) and the message in it, None where it held none."""
 
@@ -95,7 +99,7 @@ class Connection:
         self._framer = LineFramer(max_message_bytes)
         self._max_message_bytes = max_message_bytes
         self._answer_junk = answer_junk
-        self._max_junk_lines = max_junk_lines
+        self._max_junk_lines = None if max_junk_lines is None else max(max_junk_lines, 1)
         self.tap = tap
         self._ids = itertools.count(1)
         self._outbound: dict[int, OutboundRequest] = {}
@@ -254,6 +258,8 @@ class Connection:
                     message = decode_leniently(line)
                 except ValueError as error:
                     yield self._junk(line, str(error))
+                    if self._ended:
+                        return
                     if self._too_much_junk:
                         yield self._give_up_on_junk(line)
                         return
@@ -317,10 +323,7 @@ class Connection:
             return self._classify_response(message)
         if "id" in message and self._is_ours(message["id"]):
             return self._classify_response(message)
-        id = message.get("id")
-        return self._refuse_message(
-            id if _is_id(id) else None, "the message has neither method, result nor error"
-        )
+        return self._refuse_message(message.get("id"), "the message has neither method, result nor error")
 
     def _classify_call(self, message: dict[str, Any], size: int) -> Event:
         method = message["method"]
@@ -329,30 +332,31 @@ class Connection:
         if is_request and not _is_id(id):
             return self._refuse_message(None, "id: expected a string, an integer or null")
         if not isinstance(method, str):
-            if is_request:
-                return self._refuse_message(id, "method: expected a string")
-            return self._refuse_message(None, "method: expected a string")
+            return self._refuse_message(id, "method: expected a string")
+        name = method[:NAME_IN_REASON]
         params = message.get("params")
         if params is None:
             params = {}
         elif not isinstance(params, dict):
             if not is_request:
                 self._good()
-                return MessageDropped(f"{method}: params are no object")
+                return MessageDropped(f"{name}: params are no object")
             self._good()
-            reply = self._reply(id, InvalidParams(f"{method}: params: expected an object"))
-            return MessageRefused(f"{method}: params are no object", reply)
+            reply = self._reply(id, InvalidParams(f"{name}: params: expected an object"))
+            return MessageRefused(f"{name}: params are no object", reply)
         self._good()
         if not is_request:
             if method == CANCEL_REQUEST:
                 return self._cancel_requested(params)
             return NotificationReceived(method, params, size)
         if id in self._inbound:
-            reply = self._reply(id, InvalidRequest(f"id: {id!r} belongs to a request that is still open"))
-            return MessageRefused(f"{method}: its id {id!r} is in use", reply)
+            reply = self._reply(
+                id, InvalidRequest(f"id: {brief(id)} belongs to a request that is still open")
+            )
+            return MessageRefused(f"{name}: its id {brief(id)} is in use", reply)
         if len(self._inbound) >= MAX_OPEN_INBOUND_REQUESTS:
             reply = self._reply(id, InternalError("too many requests are open; wait for answers first"))
-            return MessageRefused(f"{method}: too many open requests", reply)
+            return MessageRefused(f"{name}: too many open requests", reply)
         request = InboundRequest(id, method)
         self._inbound[id] = request
         return RequestReceived(request, params, size)
@@ -363,7 +367,7 @@ class Connection:
         if request is None:
             return MessageDropped(f"{CANCEL_REQUEST}: no open request has that id")
         if request.state is RequestState.CANCELLING:
-            return MessageDropped(f"{CANCEL_REQUEST}: request {id!r} is being cancelled already")
+            return MessageDropped(f"{CANCEL_REQUEST}: request {brief(id)} is being cancelled already")
         request.state = next_state(request.state, RequestEvent.CANCEL)
         return CancelRequested(request)
 
@@ -375,8 +379,8 @@ class Connection:
             request = self._outbound.pop(id, None) or self._given_up.pop(id, None)
         if request is None:
             error = message.get("error")
-            detail = f": {error!r:.200}" if id is None and error is not None else ""
-            return MessageDropped(f"an answer to no open request of ours (id {id!r:.80}){detail}")
+            detail = f": {brief(error)}" if id is None and error is not None else ""
+            return MessageDropped(f"an answer to no open request of ours (id {brief(id)}){detail}")
         late = request.state is RequestState.CANCELLING
         request.state = next_state(request.state, RequestEvent.ANSWER)
         result, error = _read_answer(request.method, message)
@@ -387,9 +391,12 @@ class Connection:
     def _is_ours(self, id: Any) -> bool:
         return id.__class__ is int and (id in self._outbound or id in self._given_up)
 
-    def _refuse_message(self, id: RequestId, reason: str) -> MessageRefused:
+    def _refuse_message(self, id: Any, reason: str) -> MessageRefused:
         # JSON, but no ACP: on a stdout it is as much a banner as any other text, so it counts as one.
         self.junk_in_a_row += 1
+        if not _is_id(id) or id in self._inbound:
+            # Under the id of an open request the refusal would pass for the answer to that one.
+            id = None
         return MessageRefused(reason, self._reply(id, InvalidRequest(reason)))
 
     def _good(self) -> None:

@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 from trio_acp.schema import AcpError, ErrorCode
 
+from ._brief import brief
+
 __all__ = [
     "AuthRequired",
     "InternalError",
@@ -71,6 +73,9 @@ class RequestError(AcpError):
         code: the JSON-RPC error code.
         message: a short sentence for people.
         data: any JSON value with details for programs; None is not sent.
+
+    Raises:
+        ValueError: the code is no integer of at most 64 bits.
     """
 
     code: int
@@ -80,15 +85,17 @@ class RequestError(AcpError):
     _by_code: ClassVar[dict[int, type[NamedRequestError]]] = {}
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
+        if not isinstance(code, int) or not -(2**63) <= code < 2**64:
+            raise ValueError(f"a JSON-RPC error code is an integer of at most 64 bits, not {brief(code)}")
         self.code = code
         self.message = message
         self.data = data
         super().__init__(message)
 
     def __str__(self) -> str:
-        """Give code, message and (where there are any) details in one line."""
+        """Give code, message and (where there are any) details in one line of bounded length."""
         text = f"{self.message} (code {int(self.code)})"
-        return text if self.data is None else f"{text}: {self.data!r}"
+        return text if self.data is None else f"{text}: {brief(self.data)}"
 
     def to_wire(self) -> dict[str, Any]:
         """Return the ``error`` object of a JSON-RPC answer: code, message, and data where set."""

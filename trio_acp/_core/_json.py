@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, Final, NoReturn
 
@@ -14,6 +15,9 @@ __all__ = ["MAX_LENIENT_DEPTH", "decode", "decode_leniently", "encode"]
 
 MAX_LENIENT_DEPTH: Final = 256
 """Nesting that the lenient decoder accepts; no ACP message comes near it."""
+
+_MAX_INTEGER_DIGITS: Final = 20
+"""Digits and sign of the longest integer that fits into 64 bits."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -44,7 +48,8 @@ def decode_leniently(line: bytes | bytearray) -> Any:
     """Decode a line that the strict decoder refused, if people would still call it JSON.
 
     Bytes that are no UTF-8 and halves of surrogate pairs (an emoji that the sender cut in two) become
-    U+FFFD. NaN and the infinities are refused, and nesting deeper than ``MAX_LENIENT_DEPTH``.
+    U+FFFD. NaN and the infinities are refused, and nesting deeper than ``MAX_LENIENT_DEPTH``. What comes
+    out can be sent again: integers of more than 64 bits are floats, as the strict decoder makes them.
 
     Args:
         line: one line without its newline.
@@ -54,14 +59,33 @@ def decode_leniently(line: bytes | bytearray) -> Any:
     """
     text = line.decode("utf-8", "replace").lstrip("\ufeff")
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(
+            text, parse_constant=_refuse_constant, parse_int=_integer, parse_float=_finite_float
+        )
+        return _without_surrogates(value, MAX_LENIENT_DEPTH)
     except RecursionError:
+        # Where the limit lies depends on the caller's stack too, so both steps may meet it.
         raise ValueError("nested too deeply") from None
-    return _without_surrogates(value, MAX_LENIENT_DEPTH)
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("a number is too large")
+    return value
+
+
+def _integer(text: str) -> int | float:
+    # The length is looked at first: turning digits into an int takes quadratic time.
+    if len(text) <= _MAX_INTEGER_DIGITS:
+        value = int(text)
+        if -(2**63) <= value < 2**64:
+            return value
+    return _finite_float(text)
 
 
 def _without_surrogates(value: Any, depth: int) -> Any:

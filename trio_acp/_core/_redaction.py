@@ -43,7 +43,7 @@ def _redact(value: Any, depth: int) -> Any:
 def _mask(value: Any) -> Any:
     if isinstance(value, list):
         return [
-            {key: item if key == "name" else MASK for key, item in entry.items()}
+            {key: item if key == "name" and isinstance(item, str) else MASK for key, item in entry.items()}
             if isinstance(entry, dict)
             else MASK
             for entry in value

@@ -196,7 +196,9 @@ def open_memory_pair(limit: int = MEMORY_PIPE_BYTES) -> tuple[MemoryStream, Memo
     """Return two connected streams; what is sent into one comes out of the other.
 
     Args:
-        limit: bytes that each direction holds before its sender has to wait.
+        limit: bytes that each direction holds before its sender has to wait; at least 1.
     """
+    if limit < 1:
+        raise ValueError("limit must be at least 1")
     there, back = _Pipe(limit), _Pipe(limit)
     return MemoryStream(back, there), MemoryStream(there, back)

@@ -282,6 +282,8 @@ class Peer:
         self._input_ending = False
         self._untold: list[OutboundRequest] = []
         """Requests that the end of the input has lost and that wait for the reason of it."""
+        self.request_opened: Callable[[], None] | None = None
+        """Called whenever a request of ours has been queued: a paused read loop may have to go on."""
         self.junk_sample: bytes = b""
         """The beginning of the last line that was no JSON."""
 
@@ -349,6 +351,8 @@ class Peer:
             raise ConnectionLost("the peer ended the connection; open a new one")
         request, frame = self._core.request(method, params, on_answer, on_late)
         self._enqueue(frame)
+        if self.request_opened is not None:
+            self.request_opened()
         return request
 
     def give_up(self, request: OutboundRequest) -> None:
@@ -359,8 +363,17 @@ class Peer:
         if frame is not None and self._write_error is None:
             self._enqueue(frame)
 
-    async def request(self, method: str, params: Any, on_late: Callable[[Any], None] | None = None) -> Any:
+    async def request(
+        self,
+        method: str,
+        params: Any,
+        on_late: Callable[[Any], None] | None = None,
+        convert: Callable[[Any], Any] | None = None,
+    ) -> Any:
         """Send a request and wait for its result.
+
+        With ``convert``, the result is what that makes of it, in the read loop: what it does is done before the
+        next message is read. What it raises is raised here.
 
         Cancellation: before the request is queued, nothing is sent; after that, ``$/cancel_request`` is, and
         the answer is dropped when it comes, or given to ``on_late``.
@@ -375,8 +388,14 @@ class Peer:
         answered = trio.Event()
         answer: list[Any] = []
 
-        def on_answer(result: Any, error: AcpError | None) -> None:
-            answer[:] = result, error
+        def on_answer(result: Any, error: Exception | None) -> None:
+            converted = result
+            if error is None and convert is not None:
+                try:
+                    converted = convert(result)
+                except Exception as mismatch:
+                    error = mismatch
+            answer[:] = result, error, converted
             answered.set()
 
         request = self.start_request(method, params, on_answer, on_late)
@@ -389,10 +408,10 @@ class Peer:
                 # The answer came between the cancellation and this line: late all the same.
                 on_late(answer[0])
             raise
-        result, error = answer
+        _, error, converted = answer
         if error is not None:
             raise error
-        return result
+        return converted
 
     def notify_nowait(self, method: str, params: Any) -> None:
         """Queue a notification without waiting for room; for what must go out now, like a cancellation.

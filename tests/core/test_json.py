@@ -31,7 +31,7 @@ def nested(depth: int, inner: Any = 0) -> Any:
     ids=["object", "integer-key", "surrogate", "surrogate-key", "big", "small", "set", "bytes", "deep"],
 )
 def test_what_json_cannot_carry_is_refused_with_a_hint(value: Any) -> None:
-    with pytest.raises(LocalProtocolError, match="cannot be sent as JSON.*pass only") as caught:
+    with pytest.raises(LocalProtocolError, match=r"cannot be sent as JSON.*pass only") as caught:
         encode({"params": {"secret": "hunter2", "value": value}})
     assert "hunter2" not in str(caught.value)
     assert caught.value.__cause__ is None

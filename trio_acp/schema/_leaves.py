@@ -130,6 +130,7 @@ class EnumNode(Node):
 
     def __init__(self, kind: type[enum.Enum], base: Node) -> None:
         self.expected = base.expected
+        self.kind = kind
         self._members: dict[Any, enum.Enum] = {member.value: member for member in kind}
         self._base = base
 

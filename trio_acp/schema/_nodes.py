@@ -56,6 +56,15 @@ def _note(report: Report, path: WirePath, reason: str, value: Any) -> None:
         report.append(Leniency(path, reason, value))
 
 
+def _attempt(node: Node, value: Any, path: WirePath, report: Report) -> Any:
+    """Decode, and note leniencies only if the value fits in the end."""
+    notes: list[Leniency] = []
+    result = node.read(value, path, notes)
+    for note in notes:
+        _note(report, note.path, note.reason, note.value)
+    return result
+
+
 class OptionalNode(Node):
     """A value, or ``null``."""
 
@@ -214,15 +223,10 @@ class ChoiceNode(Node):
     def read(self, value: Any, path: WirePath, report: Report) -> Any:
         errors: list[SchemaError] = []
         for choice in self.choices:
-            notes: list[Leniency] = []
             try:
-                result = choice.read(value, path, notes)
+                return _attempt(choice, value, path, report)
             except SchemaError as error:
                 errors.append(error)
-                continue
-            for note in notes:
-                _note(report, note.path, note.reason, note.value)
-            return result
         # Whoever got furthest is the likeliest to be what was meant.
         best = max(errors, key=lambda error: (len(error.path), error.reason != _MISSING))
         if best.path == path:
@@ -489,7 +493,7 @@ class UnionNode(Node):
             raise SchemaError((*path, key), _MISSING)
         if self.union.unknown_as_default and self.union.default is not None:
             try:
-                return object_node(self.union.default).read(raw, path, report)
+                return _attempt(object_node(self.union.default), raw, path, report)
             except SchemaError:
                 pass
         return UnknownVariant(tag, raw)

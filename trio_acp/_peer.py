@@ -10,7 +10,7 @@ import copy
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, Protocol, TypeAlias, final
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast, final
 
 import trio
 
@@ -21,13 +21,13 @@ from ._core import (
     Connection,
     ConnectionFailed,
     EndOfInput,
-    Event,
     InboundRequest,
     JunkLine,
     LateResponse,
     MessageDropped,
     MessageRefused,
     NotificationReceived,
+    OtherEvent,
     OutboundRequest,
     RequestId,
     RequestReceived,
@@ -93,6 +93,7 @@ class Dispatcher(Protocol):
 
     async def loss(self) -> AcpError:
         """Say why the input ended. May wait, shortly, for an exit status."""
+        ...
 
     async def may_read(self) -> None:
         """Return when the next bytes may be read: where backpressure is made."""
@@ -146,7 +147,7 @@ class IncomingRequest:
         """
         if self._request.state is RequestState.LOST:
             return
-        self._peer._answer(self._request, result)
+        self._peer.answer(self._request, result)
 
     def refuse(self, error: RequestError) -> None:
         """Queue an error as its answer; no-op when the connection has gone.
@@ -156,7 +157,7 @@ class IncomingRequest:
         """
         if self._request.state is RequestState.LOST:
             return
-        self._peer._refuse(self._request, error)
+        self._peer.refuse(self._request, error)
 
     async def serve(self, handler: Callable[[], Awaitable[Any]], failed: Callable[[Exception], None]) -> None:
         """Run a handler to its end and answer with what it returns or raises. To be run as a task.
@@ -187,7 +188,7 @@ class IncomingRequest:
         if isinstance(error, trio.Cancelled):
             cancelled, rest = error, None
         elif isinstance(error, BaseExceptionGroup):
-            cancelled, rest = error.split(trio.Cancelled)
+            cancelled, rest = cast("BaseExceptionGroup[BaseException]", error).split(trio.Cancelled)
         if rest is None or not isinstance(rest, Exception):
             if self.open:
                 self.refuse(RequestCancelled("the request was cancelled"))
@@ -221,9 +222,10 @@ def error_for_wire(error: Exception) -> RequestError:
 
 
 def _leaf(error: Exception) -> Exception:
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
+    if not isinstance(error, ExceptionGroup):
+        return error
+    group = cast("ExceptionGroup[Exception]", error)
+    return _leaf(group.exceptions[0]) if len(group.exceptions) == 1 else group
 
 
 @final
@@ -372,8 +374,8 @@ class Peer:
     ) -> Any:
         """Send a request and wait for its result.
 
-        With ``convert``, the result is what that makes of it, in the read loop: what it does is done before the
-        next message is read. What it raises is raised here.
+        With ``convert``, the result is what that makes of it, in the read loop: what it does is done before
+        the next message is read. What it raises is raised here.
 
         Cancellation: before the request is queued, nothing is sent; after that, ``$/cancel_request`` is, and
         the answer is dropped when it comes, or given to ``on_late``.
@@ -463,6 +465,11 @@ class Peer:
             self._reason = ConnectionClosed("the connection was closed by this program; open a new one")
             self._progress.unpark_all()
 
+    def refuse_open(self, error: RequestError) -> None:
+        """Answer every request of the peer that is still open with one error: nobody will serve it now."""
+        for request in self._core.open_inbound:
+            self.refuse(request, error)
+
     async def flush(self) -> None:
         """Wait until everything queued is written, or cannot be written any more."""
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -494,7 +501,7 @@ class Peer:
         receive = self._stream.receive_some
         events = self._core.receive
         notification = self._dispatcher.notification
-        data = b"-"
+        data: bytes | bytearray = b"-"
         while data:
             await may_read()
             try:
@@ -503,12 +510,12 @@ class Peer:
                 # What the stream lost in the middle of a line is no message; all before it was read.
                 data = b""
             for event in events(data):
-                if event.__class__ is NotificationReceived:
+                if isinstance(event, NotificationReceived):
                     notification(event.method, event.params, event.size)
                 else:
                     await self._take(event)
 
-    async def _take(self, event: Event) -> None:
+    async def _take(self, event: OtherEvent) -> None:
         """Act on one event. Waits only at the very end of the input, for the reason."""
         match event:
             case RequestReceived():
@@ -557,7 +564,12 @@ class Peer:
 
     # Writing -----------------------------------------------------------------------------------------
 
-    def _answer(self, request: InboundRequest, result: Any) -> None:
+    def answer(self, request: InboundRequest, result: Any) -> None:
+        """Queue a result as the answer to a request; what `IncomingRequest.answer` does.
+
+        Raises:
+            LocalProtocolError: it has been answered already.
+        """
         try:
             frame = self._core.answer(request, result)
         except LocalProtocolError:
@@ -567,7 +579,12 @@ class Peer:
             frame = self._core.refuse(request, InternalError("the result could not be encoded"))
         self._enqueue(frame)
 
-    def _refuse(self, request: InboundRequest, error: RequestError) -> None:
+    def refuse(self, request: InboundRequest, error: RequestError) -> None:
+        """Queue an error as the answer to a request; what `IncomingRequest.refuse` does.
+
+        Raises:
+            LocalProtocolError: it has been answered already.
+        """
         try:
             frame = self._core.refuse(request, error)
         except LocalProtocolError:

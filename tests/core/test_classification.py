@@ -18,6 +18,7 @@ from trio_acp._core import (
     InvalidResponse,
     JunkLine,
     LateResponse,
+    LocalProtocolError,
     MessageDropped,
     MessageRefused,
     MessageTooLarge,
@@ -55,7 +56,7 @@ def error_reply(id: Any, code: int, message: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
 
 
-# --- Requests ----------------------------------------------------------------------------------------
+# --- Requests ---
 
 REQUESTS: list[tuple[str, bytes, Any, dict[str, Any]]] = [
     ("W3 integer id", b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":1}}', 7, {"a": 1}),
@@ -69,9 +70,19 @@ REQUESTS: list[tuple[str, bytes, Any, dict[str, Any]]] = [
     ("W4 null params", b'{"jsonrpc":"2.0","id":7,"method":"m","params":null}', 7, {}),
     ("W8 unknown fields", b'{"id":7,"method":"m","params":{"x":[]},"more":1}', 7, {"x": []}),
     ("shape first: a method beside a result", b'{"id":1,"method":"m","result":{}}', 1, {}),
-    ("X4 the cancel method as a request", b'{"id":7,"method":"$/cancel_request","params":{"requestId":"open"}}', 7, {"requestId": "open"}),
-    ("W1 lone surrogate", b'{"id":"\\ud800","method":"m","params":{"t":"\\udfff"}}', "\ufffd", {"t": "\ufffd"}),
-]  # fmt: skip
+    (
+        "X4 the cancel method as a request",
+        b'{"id":7,"method":"$/cancel_request","params":{"requestId":"open"}}',
+        7,
+        {"requestId": "open"},
+    ),
+    (
+        "W1 lone surrogate",
+        b'{"id":"\\ud800","method":"m","params":{"t":"\\udfff"}}',
+        "\ufffd",
+        {"t": "\ufffd"},
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -96,10 +107,15 @@ def test_a_request_is_taken_and_answered_under_its_very_id(
     assert event.request not in core.open_inbound
 
 
-# --- Notifications -----------------------------------------------------------------------------------
+# --- Notifications ---
 
 NOTIFICATIONS: list[tuple[str, bytes, str, dict[str, Any]]] = [
-    ("W5 known or not", b'{"jsonrpc":"2.0","method":"session/update","params":{"a":1}}', "session/update", {"a": 1}),
+    (
+        "W5 known or not",
+        b'{"jsonrpc":"2.0","method":"session/update","params":{"a":1}}',
+        "session/update",
+        {"a": 1},
+    ),
     ("W5 $/", b'{"method":"$/progress","params":{}}', "$/progress", {}),
     ("N1 extension", b'{"method":"_x.y/z","params":{}}', "_x.y/z", {}),
     ("no params", b'{"method":"m"}', "m", {}),
@@ -108,7 +124,7 @@ NOTIFICATIONS: list[tuple[str, bytes, str, dict[str, Any]]] = [
     ("W1 byte order mark", b'\xef\xbb\xbf{"method":"m","params":{}}', "m", {}),
     ("W1 invalid UTF-8", b'{"method":"m","params":{"t":"\xff"}}', "m", {"t": "\ufffd"}),
     ("a method and a result", b'{"method":"m","result":1}', "m", {}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -123,11 +139,17 @@ def test_a_notification_is_taken(line: bytes, method: str, params: dict[str, Any
     assert core.messages_received == received + 1
 
 
-# --- What is refused with an answer (W4) ---------------------------------------------------------------
+# --- What is refused with an answer (W4) ---
 
 NEITHER = "the message has neither method, result nor error"
 REFUSED: list[tuple[str, bytes, Any, int, str]] = [
-    ("batch", b'[{"jsonrpc":"2.0","id":7,"method":"m"}]', None, -32600, "the message is an array (ACP has no batches)"),
+    (
+        "batch",
+        b'[{"jsonrpc":"2.0","id":7,"method":"m"}]',
+        None,
+        -32600,
+        "the message is an array (ACP has no batches)",
+    ),
     ("empty batch", b"[]", None, -32600, "the message is an array (ACP has no batches)"),
     ("string", b'"hello"', None, -32600, "the message is no object"),
     ("number", b"5", None, -32600, "the message is no object"),
@@ -144,16 +166,52 @@ REFUSED: list[tuple[str, bytes, Any, int, str]] = [
     ("W3 bool id", b'{"id":true,"method":"m"}', None, -32600, "id: expected a string, an integer or null"),
     ("W3 object id", b'{"id":{},"method":"m"}', None, -32600, "id: expected a string, an integer or null"),
     ("W3 array id", b'{"id":[1],"method":"m"}', None, -32600, "id: expected a string, an integer or null"),
-    ("W3 an id of more than 64 bits", b'{"id":99999999999999999999,"method":"m"}', None, -32600, "id: expected a string, an integer or null"),
-    ("W3 the same in a line with a lone surrogate", b'{"id":99999999999999999999,"method":"m","params":{"t":"\\ud800"}}', None, -32600, "id: expected a string, an integer or null"),
+    (
+        "W3 an id of more than 64 bits",
+        b'{"id":99999999999999999999,"method":"m"}',
+        None,
+        -32600,
+        "id: expected a string, an integer or null",
+    ),
+    (
+        "W3 the same in a line with a lone surrogate",
+        b'{"id":99999999999999999999,"method":"m","params":{"t":"\\ud800"}}',
+        None,
+        -32600,
+        "id: expected a string, an integer or null",
+    ),
     ("method is no string", b'{"id":7,"method":5}', 7, -32600, "method: expected a string"),
     ("method is null", b'{"id":7,"method":null}', 7, -32600, "method: expected a string"),
-    ("method is no string, under the id of an open request", b'{"id":"open","method":5}', None, -32600, "method: expected a string"),
+    (
+        "method is no string, under the id of an open request",
+        b'{"id":"open","method":5}',
+        None,
+        -32600,
+        "method: expected a string",
+    ),
     ("method is no string, no id", b'{"method":{}}', None, -32600, "method: expected a string"),
-    ("params are an array", b'{"id":7,"method":"m","params":[1]}', 7, -32602, "m: params: expected an object"),
-    ("params are a string", b'{"id":7,"method":"m","params":"x"}', 7, -32602, "m: params: expected an object"),
-    ("the id is in use", b'{"id":"open","method":"m"}', "open", -32600, "id: 'open' belongs to a request that is still open"),
-]  # fmt: skip
+    (
+        "params are an array",
+        b'{"id":7,"method":"m","params":[1]}',
+        7,
+        -32602,
+        "m: params: expected an object",
+    ),
+    (
+        "params are a string",
+        b'{"id":7,"method":"m","params":"x"}',
+        7,
+        -32602,
+        "m: params: expected an object",
+    ),
+    (
+        "the id is in use",
+        b'{"id":"open","method":"m"}',
+        "open",
+        -32600,
+        "id: 'open' belongs to a request that is still open",
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +243,7 @@ def test_w4_more_open_requests_than_anybody_needs_are_refused(monkeypatch: pytes
     assert isinstance(fourth, RequestReceived)
 
 
-# --- What is dropped without an answer (W5, W6, X4) -----------------------------------------------------
+# --- What is dropped without an answer (W5, W6, X4) ---
 
 DROPPED: list[tuple[str, bytes]] = [
     ("W5 params of a notification are an array", b'{"method":"m","params":[]}'),
@@ -205,7 +263,7 @@ DROPPED: list[tuple[str, bytes]] = [
     ("X4 cancel without params", b'{"method":"$/cancel_request"}'),
     ("X4 cancel of null where none is open", b'{"method":"$/cancel_request","params":{"requestId":null}}'),
     ("X4 cancel of a bad id", b'{"method":"$/cancel_request","params":{"requestId":["open"]}}'),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("line", [row[1] for row in DROPPED], ids=[row[0] for row in DROPPED])
@@ -224,7 +282,7 @@ def test_w6_an_error_without_id_is_quoted_since_it_may_explain_a_failure() -> No
     assert "what?" in event.reason
 
 
-# --- Answers to our requests (W6) -----------------------------------------------------------------------
+# --- Answers to our requests (W6) ---
 
 ANSWERS: list[tuple[str, bytes, Any, type[Exception] | None]] = [
     ("result", b'"result":{"a":1}', {"a": 1}, None),
@@ -232,7 +290,12 @@ ANSWERS: list[tuple[str, bytes, Any, type[Exception] | None]] = [
     ("result and null error", b'"result":{"a":1},"error":null', {"a": 1}, None),
     ("null result and null error", b'"result":null,"error":null', None, None),
     ("error", b'"error":{"code":-1,"message":"no","data":[1]}', None, RequestError),
-    ("error and null result", b'"result":null,"error":{"code":-32000,"message":"log in"}', None, AuthRequired),
+    (
+        "error and null result",
+        b'"result":null,"error":{"code":-32000,"message":"log in"}',
+        None,
+        AuthRequired,
+    ),
     ("W6 both", b'"result":{},"error":{"code":-1,"message":"no"}', None, InvalidResponse),
     ("W6 neither", b'"more":1', None, InvalidResponse),
     ("W6 null error alone", b'"error":null', None, InvalidResponse),
@@ -241,12 +304,17 @@ ANSWERS: list[tuple[str, bytes, Any, type[Exception] | None]] = [
     ("W6 no code", b'"error":{"message":"no"}', None, InvalidResponse),
     ("W6 code is a float", b'"error":{"code":1.0,"message":"no"}', None, InvalidResponse),
     ("W6 code is a bool", b'"error":{"code":true,"message":"no"}', None, InvalidResponse),
-    ("W6 code of more than 64 bits", b'"error":{"code":99999999999999999999,"message":"\\ud800"}', None, InvalidResponse),
+    (
+        "W6 code of more than 64 bits",
+        b'"error":{"code":99999999999999999999,"message":"\\ud800"}',
+        None,
+        InvalidResponse,
+    ),
     ("W6 largest code", b'"error":{"code":18446744073709551615,"message":"no"}', None, RequestError),
     ("W6 no message", b'"error":{"code":1}', None, InvalidResponse),
     ("W6 message is null", b'"error":{"code":1,"message":null}', None, InvalidResponse),
     ("W1 lone surrogate", b'"result":{"t":"\\ud83e"}', {"t": "\ufffd"}, None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -304,7 +372,7 @@ def test_w3_a_string_and_an_integer_that_look_alike_are_two_requests() -> None:
     assert cancel.request.method == "c"
 
 
-# --- Cancellation (X4) ------------------------------------------------------------------------------------
+# --- Cancellation (X4) ---
 
 
 @pytest.mark.parametrize("answer", ["result", "refuse"])
@@ -361,25 +429,25 @@ def test_only_so_many_given_up_requests_are_remembered(monkeypatch: pytest.Monke
     assert isinstance(third, LateResponse)
 
 
-# --- Answering -----------------------------------------------------------------------------------------------
+# --- Answering ---
 
 
 def test_a_second_answer_is_a_mistake_of_ours_and_is_not_sent() -> None:
     core = connection()
     (request,) = core.open_inbound
     core.answer(request, None)
-    with pytest.raises(module.LocalProtocolError, match="once"):
+    with pytest.raises(LocalProtocolError, match="once"):
         core.answer(request, None)
-    with pytest.raises(module.LocalProtocolError, match="once"):
+    with pytest.raises(LocalProtocolError, match="once"):
         core.refuse(request, RequestError(1, "x"))
 
 
 def test_an_answer_that_is_no_json_leaves_the_request_open_for_another() -> None:
     core = connection()
     (request,) = core.open_inbound
-    with pytest.raises(module.LocalProtocolError, match="JSON"):
+    with pytest.raises(LocalProtocolError, match="JSON"):
         core.answer(request, object())
-    with pytest.raises(module.LocalProtocolError, match="JSON"):
+    with pytest.raises(LocalProtocolError, match="JSON"):
         core.refuse(request, RequestError(1, "\ud800"))
     assert core.open_inbound == [request]
     assert json.loads(core.answer(request, 1)) == {"jsonrpc": "2.0", "id": "open", "result": 1}
@@ -387,7 +455,7 @@ def test_an_answer_that_is_no_json_leaves_the_request_open_for_another() -> None
 
 def test_a_request_whose_params_are_no_json_is_not_opened() -> None:
     core = Connection()
-    with pytest.raises(module.LocalProtocolError, match="JSON"):
+    with pytest.raises(LocalProtocolError, match="JSON"):
         core.request("m", object())
     assert core.open_outbound == []
 
@@ -406,7 +474,7 @@ def test_callbacks_are_kept_on_the_request_and_not_called_by_the_core() -> None:
     assert calls == []
 
 
-# --- Junk (W4) -----------------------------------------------------------------------------------------------
+# --- Junk (W4) ---
 
 
 @pytest.mark.parametrize(
@@ -503,7 +571,7 @@ def test_a_long_method_name_does_not_make_a_long_diagnostic() -> None:
     assert len(event.reason) < 1000
 
 
-# --- Ends (W11) ------------------------------------------------------------------------------------------------
+# --- Ends (W11) ---
 
 
 def test_w11_the_end_of_the_input_loses_every_open_request_at_once() -> None:
@@ -513,7 +581,7 @@ def test_w11_the_end_of_the_input_loses_every_open_request_at_once() -> None:
     assert isinstance(event, EndOfInput)
     assert event.lost == [ours]
     assert ours.state is theirs.state is RequestState.LOST
-    assert core.open_outbound == core.open_inbound == []
+    assert (core.open_outbound, core.open_inbound) == ([], [])
     assert list(core.receive(b"")) == []
     assert core.disconnect() == []
 
@@ -529,7 +597,7 @@ def test_w11_an_answer_that_is_ready_after_the_end_is_no_mistake() -> None:
 def test_w11_nothing_can_be_asked_after_the_end() -> None:
     core = Connection()
     core.disconnect()
-    with pytest.raises(module.LocalProtocolError, match="ended"):
+    with pytest.raises(LocalProtocolError, match="ended"):
         core.request("m", {})
 
 
@@ -577,7 +645,7 @@ def test_junk_that_ends_the_connection_counts_before_an_overflow_behind_it() -> 
     assert not isinstance(events[1].error, MessageTooLarge)
 
 
-# --- Laziness: what the caller does about one event holds for the next -----------------------------------------------
+# --- Laziness: what the caller does about one event holds for the next ---
 
 
 @pytest.mark.parametrize(
@@ -603,7 +671,7 @@ def test_an_answer_given_between_two_events_frees_the_id_for_the_next_message() 
     assert taken == 3
 
 
-# --- The tap -----------------------------------------------------------------------------------------------------
+# --- The tap ---
 
 
 def test_the_tap_sees_every_frame_of_both_directions_in_order() -> None:

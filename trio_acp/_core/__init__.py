@@ -34,6 +34,7 @@ from ._events import LateResponse as LateResponse
 from ._events import MessageDropped as MessageDropped
 from ._events import MessageRefused as MessageRefused
 from ._events import NotificationReceived as NotificationReceived
+from ._events import OtherEvent as OtherEvent
 from ._events import OutboundRequest as OutboundRequest
 from ._events import RequestId as RequestId
 from ._events import RequestReceived as RequestReceived
@@ -77,6 +78,7 @@ __all__ = [
     "MessageTooLarge",
     "MethodNotFound",
     "NotificationReceived",
+    "OtherEvent",
     "OutboundRequest",
     "ParseError",
     "ProtocolError",

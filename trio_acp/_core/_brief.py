@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any, Final
 
+from ._shapes import is_array, is_object
+
 __all__ = ["BRIEF_CHARACTERS", "brief"]
 
 BRIEF_CHARACTERS: Final = 300
@@ -32,17 +34,15 @@ def brief(value: Any) -> str:
 def _brief(value: Any, depth: int) -> str:
     if isinstance(value, str):
         return repr(value if len(value) <= BRIEF_CHARACTERS else value[:BRIEF_CHARACTERS] + "...")
-    if not isinstance(value, (dict, list)):
-        return repr(value)
-    if value and depth == 0:
-        return "{...}" if isinstance(value, dict) else "[...]"
-    if isinstance(value, dict):
-        parts = [
-            f"{_brief(key, 0)}: {_brief(item, depth - 1)}" for key, item in islice(value.items(), _ITEMS)
-        ]
-    else:
-        parts = [_brief(item, depth - 1) for item in value[:_ITEMS]]
-    if len(value) > _ITEMS:
-        parts.append("...")
-    text = ", ".join(parts)
-    return f"{{{text}}}" if isinstance(value, dict) else f"[{text}]"
+    if is_object(value):
+        items = islice(value.items(), _ITEMS if depth else 0)
+        shown = [f"{_brief(key, 0)}: {_brief(item, depth - 1)}" for key, item in items]
+        return f"{{{_listed(shown, len(value))}}}"
+    if is_array(value):
+        shown = [_brief(item, depth - 1) for item in value[: _ITEMS if depth else 0]]
+        return f"[{_listed(shown, len(value))}]"
+    return repr(value)
+
+
+def _listed(shown: list[str], count: int) -> str:
+    return ", ".join(shown if len(shown) == count else [*shown, "..."])

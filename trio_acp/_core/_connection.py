@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, TypeAlias
 
+from trio_acp.schema import AcpError
+
 from ._brief import brief
 from ._errors import (
     InternalError,
@@ -42,6 +44,7 @@ from ._events import (
 )
 from ._framing import DEFAULT_MAX_MESSAGE_BYTES, LineFramer
 from ._json import decode, decode_leniently, encode
+from ._shapes import is_array, is_object
 from ._state import RequestEvent, RequestState, next_state
 
 __all__ = [
@@ -124,13 +127,23 @@ class Connection:
         """Requests of the peer that wait for our answer, oldest first."""
         return list(self._inbound.values())
 
+    @property
+    def outbound_count(self) -> int:
+        """How many requests of ours wait for their answer."""
+        return len(self._outbound)
+
+    @property
+    def inbound_count(self) -> int:
+        """How many requests of the peer wait for our answer."""
+        return len(self._inbound)
+
     # Sending -----------------------------------------------------------------------------------------
 
     def request(
         self,
         method: str,
         params: Any,
-        on_answer: Callable[[Any, RequestError | ProtocolError | None], None] | None = None,
+        on_answer: Callable[[Any, AcpError | None], None] | None = None,
         on_late: Callable[[Any], None] | None = None,
     ) -> tuple[OutboundRequest, bytes]:
         """Open a request and return it with the frame to send (W3: its id is never used again).
@@ -209,7 +222,7 @@ class Connection:
 
     # Receiving ---------------------------------------------------------------------------------------
 
-    def receive(self, data: bytes) -> Iterator[Event]:
+    def receive(self, data: bytes | bytearray) -> Iterator[Event]:
         """Take bytes from the peer and report what they complete, in wire order.
 
         Lazy: a message is decoded when its event is asked for, so that what the caller does about one
@@ -239,7 +252,12 @@ class Connection:
     def _end(self) -> list[OutboundRequest]:
         self._ended = True
         lost = list(self._outbound.values())
-        for request in [*lost, *self._given_up.values(), *self._inbound.values()]:
+        ended: list[OutboundRequest | InboundRequest] = [
+            *lost,
+            *self._given_up.values(),
+            *self._inbound.values(),
+        ]
+        for request in ended:
             request.state = next_state(request.state, RequestEvent.DISCONNECT)
         self._outbound.clear()
         self._given_up.clear()
@@ -314,8 +332,8 @@ class Connection:
 
     def _classify(self, message: Any, size: int) -> Event:
         """Tell by its shape what a message is (W4): everything but the plain notification."""
-        if not isinstance(message, dict):
-            kind = "an array (ACP has no batches)" if isinstance(message, list) else "no object"
+        if not is_object(message):
+            kind = "an array (ACP has no batches)" if is_array(message) else "no object"
             return self._refuse_message(None, f"the message is {kind}")
         if "method" in message:
             return self._classify_call(message, size)
@@ -337,7 +355,7 @@ class Connection:
         params = message.get("params")
         if params is None:
             params = {}
-        elif not isinstance(params, dict):
+        elif not is_object(params):
             if not is_request:
                 self._good()
                 return MessageDropped(f"{name}: params are no object")
@@ -422,7 +440,7 @@ def _read_answer(method: str, message: dict[str, Any]) -> tuple[Any, RequestErro
         return result, None
     if result is not _MISSING and result is not None:
         return None, InvalidResponse(f"the answer to {method} has both result and error")
-    if not isinstance(error, dict):
+    if not is_object(error):
         return None, InvalidResponse(f"the answer to {method} has an error that is no object")
     code = error.get("code")
     text = error.get("message")

@@ -85,7 +85,7 @@ class RequestError(AcpError):
     _by_code: ClassVar[dict[int, type[NamedRequestError]]] = {}
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
-        if not isinstance(code, int) or not -(2**63) <= code < 2**64:
+        if not _is_code(code):
             raise ValueError(f"a JSON-RPC error code is an integer of at most 64 bits, not {brief(code)}")
         self.code = code
         self.message = message
@@ -115,6 +115,10 @@ class RequestError(AcpError):
         """
         named = RequestError._by_code.get(code)
         return RequestError(code, message, data) if named is None else named(message, data)
+
+
+def _is_code(value: Any) -> bool:
+    return isinstance(value, int) and -(2**63) <= value < 2**64
 
 
 class NamedRequestError(RequestError):

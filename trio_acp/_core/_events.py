@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from trio_acp.schema import AcpError
+
 from ._errors import ProtocolError, RequestError
 from ._state import RequestState
 
@@ -21,6 +23,7 @@ __all__ = [
     "MessageDropped",
     "MessageRefused",
     "NotificationReceived",
+    "OtherEvent",
     "OutboundRequest",
     "RequestId",
     "RequestReceived",
@@ -37,7 +40,7 @@ class OutboundRequest:
 
     id: int
     method: str
-    on_answer: Callable[[Any, RequestError | ProtocolError | None], None] | None = None
+    on_answer: Callable[[Any, AcpError | None], None] | None = None
     """For the caller's use: called by whoever drives the core, with the result or the error."""
     on_late: Callable[[Any], None] | None = None
     """For the caller's use: takes the result of a request that was given up but succeeded."""
@@ -139,9 +142,8 @@ class ConnectionFailed:
     lost: list[OutboundRequest]
 
 
-Event: TypeAlias = (
+OtherEvent: TypeAlias = (
     RequestReceived
-    | NotificationReceived
     | ResponseReceived
     | LateResponse
     | CancelRequested
@@ -151,3 +153,6 @@ Event: TypeAlias = (
     | EndOfInput
     | ConnectionFailed
 )
+"""What is not a notification: rare, next to them."""
+
+Event: TypeAlias = NotificationReceived | OtherEvent

@@ -35,7 +35,7 @@ class LineFramer:
         """Bytes held of a line that has not ended yet."""
         return len(self._partial)
 
-    def feed(self, data: bytes) -> list[bytes | bytearray]:
+    def feed(self, data: bytes | bytearray) -> list[bytes | bytearray]:
         """Take a chunk and return the lines that it completes, without their newlines.
 
         When a line passes the limit, the lines before it are returned, ``overflowed`` turns true,

@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from ._errors import LocalProtocolError
+from ._shapes import is_array, is_object
 
 __all__ = ["MAX_LENIENT_DEPTH", "decode", "decode_leniently", "encode"]
 
@@ -93,9 +94,9 @@ def _without_surrogates(value: Any, depth: int) -> Any:
         raise ValueError("nested too deeply")
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
+    if is_array(value):
         return [_without_surrogates(item, depth - 1) for item in value]
-    if isinstance(value, dict):
+    if is_object(value):
         return {
             _SURROGATE.sub("\ufffd", key): _without_surrogates(item, depth - 1) for key, item in value.items()
         }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ._shapes import is_array, is_object
+
 __all__ = ["MASK", "redact"]
 
 MASK: Final = "***"
@@ -28,26 +30,26 @@ def redact(message: Any) -> Any:
 
 
 def _redact(value: Any, depth: int) -> Any:
-    if isinstance(value, (dict, list)) and depth == 0:
+    if depth == 0 and (is_object(value) or is_array(value)):
         return MASK
-    if isinstance(value, dict):
+    if is_object(value):
         return {
             key: _mask(item) if key in _SECRET_KEYS else _redact(item, depth - 1)
             for key, item in value.items()
         }
-    if isinstance(value, list):
+    if is_array(value):
         return [_redact(item, depth - 1) for item in value]
     return value
 
 
 def _mask(value: Any) -> Any:
-    if isinstance(value, list):
+    if is_array(value):
         return [
             {key: item if key == "name" and isinstance(item, str) else MASK for key, item in entry.items()}
-            if isinstance(entry, dict)
+            if is_object(entry)
             else MASK
             for entry in value
         ]
-    if isinstance(value, dict):
+    if is_object(value):
         return dict.fromkeys(value, MASK)
     return value if value is None else MASK

@@ -46,7 +46,7 @@ class _Pipe:
             data = b"".join(self.chunks)
             self.chunks.clear()
         else:
-            parts = []
+            parts: list[bytes] = []
             wanted = max_bytes
             while wanted:
                 chunk = self.chunks.popleft()

@@ -1,1 +1,103 @@
-"""Trio-native Agent Client Protocol (ACP), both sides."""
+"""The Agent Client Protocol for Trio, both sides: drive a coding agent, or be one.
+
+A host starts with `open_acp`, an agent with `AgentApp`. The wire types are in `trio_acp.schema`, streams in
+`trio_acp.transports`.
+"""
+
+from ._errors import AcpError as AcpError
+from ._errors import AgentExited as AgentExited
+from ._errors import AgentStartError as AgentStartError
+from ._errors import AuthRequired as AuthRequired
+from ._errors import CapabilityError as CapabilityError
+from ._errors import ConnectionClosed as ConnectionClosed
+from ._errors import ConnectionLost as ConnectionLost
+from ._errors import InternalError as InternalError
+from ._errors import InvalidParams as InvalidParams
+from ._errors import InvalidRequest as InvalidRequest
+from ._errors import InvalidResponse as InvalidResponse
+from ._errors import LocalProtocolError as LocalProtocolError
+from ._errors import MessageTooLarge as MessageTooLarge
+from ._errors import MethodNotFound as MethodNotFound
+from ._errors import ParseError as ParseError
+from ._errors import PermissionTimeout as PermissionTimeout
+from ._errors import ProtocolError as ProtocolError
+from ._errors import RemoteProtocolError as RemoteProtocolError
+from ._errors import RequestCancelled as RequestCancelled
+from ._errors import RequestError as RequestError
+from ._errors import ResourceNotFound as ResourceNotFound
+from ._errors import SchemaError as SchemaError
+from ._errors import SessionBusy as SessionBusy
+from ._errors import SlowConsumer as SlowConsumer
+from ._errors import TurnCancelled as TurnCancelled
+from ._errors import UnsupportedProtocolVersion as UnsupportedProtocolVersion
+from ._version import __version__ as __version__
+from .client import AcpOptions as AcpOptions
+from .client import AgentStatistics as AgentStatistics
+from .client import Cancelled as Cancelled
+from .client import ConnectedAgent as ConnectedAgent
+from .client import Decision as Decision
+from .client import Message as Message
+from .client import PermissionHandler as PermissionHandler
+from .client import PermissionRequest as PermissionRequest
+from .client import Reject as Reject
+from .client import Selected as Selected
+from .client import Session as Session
+from .client import SessionState as SessionState
+from .client import StrayUpdate as StrayUpdate
+from .client import TerminalService as TerminalService
+from .client import ToolCallState as ToolCallState
+from .client import Turn as Turn
+from .client import UpdateStream as UpdateStream
+from .client import connect_acp as connect_acp
+from .client import open_acp as open_acp
+from .transports import open_memory_pair as open_memory_pair
+
+__all__ = [
+    "AcpError",
+    "AcpOptions",
+    "AgentExited",
+    "AgentStartError",
+    "AgentStatistics",
+    "AuthRequired",
+    "Cancelled",
+    "CapabilityError",
+    "ConnectedAgent",
+    "ConnectionClosed",
+    "ConnectionLost",
+    "Decision",
+    "InternalError",
+    "InvalidParams",
+    "InvalidRequest",
+    "InvalidResponse",
+    "LocalProtocolError",
+    "Message",
+    "MessageTooLarge",
+    "MethodNotFound",
+    "ParseError",
+    "PermissionHandler",
+    "PermissionRequest",
+    "PermissionTimeout",
+    "ProtocolError",
+    "Reject",
+    "RemoteProtocolError",
+    "RequestCancelled",
+    "RequestError",
+    "ResourceNotFound",
+    "SchemaError",
+    "Selected",
+    "Session",
+    "SessionBusy",
+    "SessionState",
+    "SlowConsumer",
+    "StrayUpdate",
+    "TerminalService",
+    "ToolCallState",
+    "Turn",
+    "TurnCancelled",
+    "UnsupportedProtocolVersion",
+    "UpdateStream",
+    "__version__",
+    "connect_acp",
+    "open_acp",
+    "open_memory_pair",
+]

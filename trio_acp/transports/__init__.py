@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from ._environment import BASIC_VARIABLES as BASIC_VARIABLES
+from ._memory import MEMORY_PIPE_BYTES as MEMORY_PIPE_BYTES
+from ._memory import MemoryStream as MemoryStream
+from ._memory import open_memory_pair as open_memory_pair
 from ._pair import StreamPair as StreamPair
 from ._process import AgentProcess as AgentProcess
 
-__all__ = ["BASIC_VARIABLES", "AgentProcess", "StreamPair"]
+__all__ = [
+    "BASIC_VARIABLES",
+    "MEMORY_PIPE_BYTES",
+    "AgentProcess",
+    "MemoryStream",
+    "StreamPair",
+    "open_memory_pair",
+]

@@ -1,0 +1,59 @@
+"""The host side: drive a coding agent."""
+
+from ._agent import AgentStatistics as AgentStatistics
+from ._agent import ConnectedAgent as ConnectedAgent
+from ._buffers import UpdateStream as UpdateStream
+from ._connection import StrayUpdate as StrayUpdate
+from ._content import PromptContent as PromptContent
+from ._generate import Messages as Messages
+from ._open import OpenAcp as OpenAcp
+from ._open import connect_acp as connect_acp
+from ._open import open_acp as open_acp
+from ._options import AcpOptions as AcpOptions
+from ._options import ElicitFormHandler as ElicitFormHandler
+from ._options import ElicitUrlHandler as ElicitUrlHandler
+from ._options import ExtensionHandler as ExtensionHandler
+from ._options import ReadTextFileHandler as ReadTextFileHandler
+from ._options import TerminalService as TerminalService
+from ._options import WriteTextFileHandler as WriteTextFileHandler
+from ._permission import Cancelled as Cancelled
+from ._permission import Decision as Decision
+from ._permission import PermissionHandler as PermissionHandler
+from ._permission import PermissionRequest as PermissionRequest
+from ._permission import Reject as Reject
+from ._permission import Selected as Selected
+from ._session import Session as Session
+from ._snapshots import Message as Message
+from ._snapshots import SessionState as SessionState
+from ._snapshots import ToolCallState as ToolCallState
+from ._turn import Turn as Turn
+
+__all__ = [
+    "AcpOptions",
+    "AgentStatistics",
+    "Cancelled",
+    "ConnectedAgent",
+    "Decision",
+    "ElicitFormHandler",
+    "ElicitUrlHandler",
+    "ExtensionHandler",
+    "Message",
+    "Messages",
+    "OpenAcp",
+    "PermissionHandler",
+    "PermissionRequest",
+    "PromptContent",
+    "ReadTextFileHandler",
+    "Reject",
+    "Selected",
+    "Session",
+    "SessionState",
+    "StrayUpdate",
+    "TerminalService",
+    "ToolCallState",
+    "Turn",
+    "UpdateStream",
+    "WriteTextFileHandler",
+    "connect_acp",
+    "open_acp",
+]

@@ -1,0 +1,472 @@
+"""The client's end of a connection: where everything that the agent sends is routed, in the read loop."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, final
+
+import attrs
+import trio
+
+from trio_acp._core import JunkLine
+from trio_acp._errors import (
+    AcpError,
+    CapabilityError,
+    InvalidResponse,
+    MethodNotFound,
+    RequestCancelled,
+    SchemaError,
+    SlowConsumer,
+)
+from trio_acp._peer import IncomingRequest, Peer, error_for_wire
+from trio_acp.schema import (
+    AgentCapabilities,
+    Leniency,
+    RequestPermissionRequest,
+    SessionUpdate,
+    structure,
+    structure_update,
+)
+
+from ._buffers import UpdateStream
+from ._options import AcpOptions
+from ._outcome import without_cancelled
+from ._permission import OpenPermission, PermissionHandler, PermissionRequest, Reject, default_decision
+from ._record import SessionRecord
+from ._running import RunningTurn
+from ._services import Service, client_services
+from ._snapshots import SessionState, fold
+
+__all__ = ["EARLY_BYTES", "EARLY_UPDATES", "KEPT_DIAGNOSTICS", "ClientConnection", "StrayUpdate"]
+
+logger = logging.getLogger("trio_acp.client")
+
+EARLY_UPDATES: Final = 4096
+"""Updates that are kept for sessions whose ids are not known yet (S4)."""
+
+EARLY_BYTES: Final = 16 * 1024 * 1024
+"""Bytes, as they were on the wire, of the updates that are kept so."""
+
+KEPT_DIAGNOSTICS: Final = 100
+"""Leniencies and dropped updates that are kept for inspection; the counters count all of them."""
+
+
+@attrs.frozen
+class StrayUpdate:
+    """An update for a session that this connection does not know.
+
+    Attributes:
+        session_id: the session that it names.
+        update: the update.
+    """
+
+    session_id: str
+    update: SessionUpdate
+
+
+@final
+class ClientConnection:
+    """Routes what the agent sends; implements the dispatcher of a `Peer`.
+
+    Nothing here waits, but for `may_read`, `loss` and the tasks. User code runs in tasks only, except
+    ``on_update``, which is synchronous by contract.
+
+    Args:
+        options: what the host offers.
+        explain_loss: says why the input ended; may wait shortly for an exit status.
+    """
+
+    def __init__(
+        self,
+        options: AcpOptions,
+        stream: trio.abc.Stream,
+        explain_loss: Callable[[], Awaitable[AcpError]],
+    ) -> None:
+        self.options = options
+        self.capabilities = AgentCapabilities()
+        self.peer = Peer(
+            stream,
+            self,
+            max_junk_lines=options.max_junk_lines,
+            max_message_bytes=options.max_message_bytes,
+            on_wire=options.on_wire,
+            redact_wire=options.redact_wire,
+        )
+        self.peer.request_opened = self.conditions_changed
+        self.sessions: dict[str, SessionRecord] = {}
+        self.strays: UpdateStream[StrayUpdate] = UpdateStream()
+        self.lost = trio.Event()
+        """The agent has gone."""
+        self.callback_failures: list[BaseException] = []
+        """What callbacks raised outside of any turn."""
+        self.callback_failure = trio.Event()
+        self.leniencies: deque[Leniency] = deque(maxlen=KEPT_DIAGNOSTICS)
+        self.leniencies_total = 0
+        self.updates_dropped = 0
+        self.creating = 0
+        """Requests under way that create a session: their updates may come before their answers."""
+        self._explain_loss = explain_loss
+        self._on_update = options.on_update
+        self._services: dict[str, Service] = dict(client_services(options))
+        self._live: dict[RunningTurn, None] = {}
+        self._early: deque[tuple[StrayUpdate, int]] = deque()
+        self._early_bytes = 0
+        self._report: list[Leniency] = []
+        self._room: trio.Event | None = None
+        self._closing = False
+        self._nursery: trio.Nursery | None = None
+        self._handlers_ended = trio.Event()
+
+    # Tasks outside of turns ----------------------------------------------------------------------------
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Be the parent of handlers that belong to no turn, until `end_handlers`. Shielded."""
+        with trio.CancelScope(shield=True):
+            try:
+                async with trio.open_nursery() as nursery:
+                    self._nursery = nursery
+                    task_status.started()
+                    await trio.sleep_forever()
+            finally:
+                self._handlers_ended.set()
+
+    def end_handlers(self) -> None:
+        """Cancel all handlers that belong to no turn, and start no more: their requests get -32800."""
+        nursery, self._nursery = self._nursery, None
+        if nursery is not None:
+            nursery.cancel_scope.cancel()
+
+    # Sending -------------------------------------------------------------------------------------------
+
+    def tell(self, method: str, params: dict[str, Any]) -> None:
+        """Queue a notification even while closing; never raises for a connection that has gone."""
+        self.peer.notify_last(method, params)
+
+    def require(self, supported: bool, capability: str) -> None:
+        """Refuse a call that the agent did not offer (I3).
+
+        Raises:
+            CapabilityError: ``supported`` is false.
+        """
+        if not supported:
+            raise CapabilityError(
+                capability, f"the agent does not advertise {capability}; check agent.capabilities first"
+            )
+
+    def begin_turn(self, record: SessionRecord, turn: RunningTurn, params: dict[str, Any]) -> None:
+        """Send the prompt and register its turn, in one step."""
+        self.peer.start_request("session/prompt", params, turn.answered)
+        record.turn = turn
+        self._live[turn] = None
+        self.conditions_changed()
+
+    def turn_ended(self, turn: RunningTurn) -> None:
+        """The turn has its answer: what comes now for its session is not the turn's."""
+        self._live.pop(turn, None)
+        record = self.sessions.get(turn.session_id)
+        if record is not None and record.turn is turn:
+            record.turn = None
+
+    @property
+    def live_turns(self) -> list[RunningTurn]:
+        """Turns that wait for their answer."""
+        return list(self._live)
+
+    # Sessions ------------------------------------------------------------------------------------------
+
+    def adopt(self, session_id: str, cwd: str) -> SessionRecord:
+        """Enter a session as soon as its id is known, with the updates that came before it (S4)."""
+        record = self.sessions.get(session_id)
+        if record is None:
+            record = self.sessions[session_id] = SessionRecord(session_id, cwd)
+        early, self._early, self._early_bytes = self._early, deque(), 0
+        for stray, size in early:
+            if stray.session_id == session_id:
+                fold(stray.update, record.state, None)
+                record.updates.put(stray.update, size)
+            else:
+                self._keep_early(stray, size)
+        return record
+
+    def creation_over(self) -> None:
+        """A request that creates a session has ended, in whatever way."""
+        self.creating -= 1
+        if self.creating == 0:
+            for stray, size in self._early:
+                self.strays.put(stray, size)
+            self._early.clear()
+            self._early_bytes = 0
+
+    def forget(self, session_id: str) -> None:
+        """The session is no more."""
+        record = self.sessions.pop(session_id, None)
+        if record is not None:
+            record.closed = True
+            record.updates.end()
+
+    def _keep_early(self, stray: StrayUpdate, size: int) -> None:
+        self._early.append((stray, size))
+        self._early_bytes += size
+        while len(self._early) > EARLY_UPDATES or (self._early_bytes > EARLY_BYTES and len(self._early) > 1):
+            _, dropped = self._early.popleft()
+            self._early_bytes -= dropped
+            self.strays.lost += 1
+
+    # What arrives: notifications -----------------------------------------------------------------------
+
+    def notification(self, method: str, params: dict[str, Any], size: int) -> None:
+        """Route a notification; unknown ones are ignored (W5)."""
+        if method == "session/update":
+            self._update(params, size)
+        elif method in self.options.extensions and self._nursery is not None:
+            self._nursery.start_soon(self._extension, method, params)
+        else:
+            logger.debug("ignored a notification of the agent: %s", method)
+
+    def _update(self, params: dict[str, Any], size: int) -> None:
+        session_id = params.get("sessionId")
+        record = self.sessions.get(session_id) if session_id.__class__ is str else None
+        turn = None if record is None else record.turn
+        if self._on_update is not None:
+            try:
+                self._on_update(params)
+            except BaseException as error:
+                if turn is None:
+                    self.callback_failed(error)
+                else:
+                    turn.callback_failed(error)
+        report = self._report
+        try:
+            if session_id.__class__ is not str:
+                raise SchemaError(("sessionId",), "expected a string")
+            assert isinstance(session_id, str)
+            update = structure_update(params.get("update"), report)
+        except SchemaError as mismatch:
+            self.updates_dropped += 1
+            report.clear()
+            logger.warning("dropped an update that does not fit the schema: %s", mismatch)
+            return
+        if report:
+            self._note_leniencies(report)
+        if record is None:
+            stray = StrayUpdate(session_id, update)
+            if self.creating:
+                self._keep_early(stray, size)
+            else:
+                self.strays.put(stray, size)
+        elif turn is None:
+            fold(update, record.state, None)
+            record.updates.put(update, size)
+        elif turn.abandoned:
+            # Late news of a turn that nobody waits for: the session's state is still the better for it.
+            fold(update, record.state, None)
+        else:
+            fold(update, record.state, turn.transcript)
+            turn.put(update, size)
+
+    def _note_leniencies(self, report: list[Leniency]) -> None:
+        for leniency in report:
+            self.leniencies.append(leniency)
+            self.leniencies_total += 1
+            where = ".".join(str(part) for part in leniency.path)
+            logger.info("took a message of the agent leniently: %s: %s", where, leniency.reason)
+        report.clear()
+
+    def read_result(self, method: str, result_type: Any, raw: Any) -> Any:
+        """Decode the result of a method, taking note of what was read leniently. Null counts as empty (W6).
+
+        Raises:
+            InvalidResponse: it does not fit.
+        """
+        report: list[Leniency] = []
+        try:
+            result = structure(result_type, {} if raw is None else raw, report)
+        except SchemaError as mismatch:
+            raise InvalidResponse(f"the answer to {method} does not fit the schema: {mismatch}") from mismatch
+        self._note_leniencies(report)
+        return result
+
+    async def _extension(self, method: str, params: dict[str, Any]) -> None:
+        try:
+            await self.options.extensions[method](params)
+        except Exception:
+            logger.exception("the handler of %s failed", method)
+
+    # What arrives: requests ----------------------------------------------------------------------------
+
+    def request(self, incoming: IncomingRequest) -> None:
+        """Route a request: answer it now, or start the task that will."""
+        if incoming.method == "session/request_permission":
+            self._permission(incoming)
+            return
+        service = self._services.get(incoming.method)
+        if service is None:
+            incoming.refuse(MethodNotFound(f"this client does not offer {incoming.method}"))
+            return
+
+        async def handler() -> Any:
+            return await service(incoming.params)
+
+        def failed(error: Exception) -> None:
+            logger.error("the handler of %s failed", incoming.method, exc_info=error)
+
+        record = self._record_of(incoming.params)
+        if record is not None and record.turn is not None:
+            record.turn.serve(incoming, handler, failed)
+        elif self._nursery is not None:
+            self._nursery.start_soon(incoming.serve, handler, failed)
+        else:
+            incoming.refuse(RequestCancelled("the client is closing the connection"))
+
+    def _record_of(self, params: dict[str, Any]) -> SessionRecord | None:
+        session_id = params.get("sessionId")
+        return self.sessions.get(session_id) if isinstance(session_id, str) else None
+
+    def _permission(self, incoming: IncomingRequest) -> None:
+        report: list[Leniency] = []
+        try:
+            asked = structure(RequestPermissionRequest, incoming.params, report)
+        except SchemaError as mismatch:
+            incoming.refuse(error_for_wire(mismatch))
+            return
+        self._note_leniencies(report)
+        record = self.sessions.get(asked.session_id)
+        turn = None if record is None else record.turn
+        tool_call = (SessionState() if record is None else record.state).merge_tool_call(asked.tool_call)
+        if turn is not None:
+            turn.transcript.close_message()
+            turn.transcript.tool_calls[tool_call.tool_call_id] = tool_call
+        request = PermissionRequest(
+            session_id=asked.session_id,
+            tool_call=tool_call.copy(),
+            raw_tool_call=incoming.params["toolCall"],
+            options=asked.options,
+            meta=asked.meta,
+        )
+        deadline = trio.current_time() + self.options.permission_timeout
+        permission = OpenPermission(incoming, request, deadline)
+        handler = self.options.on_permission
+        if turn is not None and (turn.cancel_requested or turn.abandoned):
+            permission.cancel()
+        elif handler is None:
+            permission.answer(default_decision(request))
+        elif turn is not None:
+            turn.ask_permission(permission, handler)
+        elif self._nursery is not None:
+            self._nursery.start_soon(self._decide, permission, handler)
+        else:
+            permission.cancel()
+
+    async def _decide(self, permission: OpenPermission, handler: PermissionHandler) -> None:
+        """Serve a permission request that belongs to no turn: nobody but the log hears of a failure."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._expire, permission)
+            try:
+                with permission.scope:
+                    permission.answer(await handler(permission.request))
+            except BaseException as error:
+                rest = without_cancelled(error)
+                if not isinstance(rest, Exception):
+                    if permission.open:
+                        permission.incoming.refuse(RequestCancelled("the connection is closing"))
+                    raise
+                permission.answer(Reject())
+                logger.error("the permission handler failed outside of a turn", exc_info=rest)
+            if permission.open:
+                self._expired(permission)
+            nursery.cancel_scope.cancel()
+
+    async def _expire(self, permission: OpenPermission) -> None:
+        # Apart from the handler, which may be shielded or wait for a thread: the answer must not wait for it.
+        await trio.sleep_until(permission.deadline)
+        if permission.open:
+            self._expired(permission)
+
+    def _expired(self, permission: OpenPermission) -> None:
+        permission.cancel()
+        logger.warning("a permission request outside of a turn was not decided in time")
+
+    # What arrives: trouble -----------------------------------------------------------------------------
+
+    def junk(self, event: JunkLine) -> None:
+        """Log a line that is no message."""
+        logger.warning("the agent printed a line that is no message: %s: %r", event.reason, event.sample)
+
+    def callback_failed(self, error: BaseException) -> None:
+        """A callback raised outside of a turn: end the block of the connection."""
+        self.callback_failures.append(error)
+        self.callback_failure.set()
+
+    def disconnected(self, reason: AcpError) -> None:
+        """The agent has gone."""
+        self.end_streams()
+        self.lost.set()
+        self.conditions_changed()
+
+    def end_streams(self) -> None:
+        """End the iteration over everything that is not a turn's."""
+        for record in self.sessions.values():
+            record.updates.end()
+        self.strays.end()
+
+    async def loss(self) -> AcpError:
+        """Say why the input ended."""
+        return await self._explain_loss()
+
+    # Backpressure --------------------------------------------------------------------------------------
+
+    def conditions_changed(self) -> None:
+        """Have a paused read loop look again whether it may go on."""
+        if self._room is not None:
+            self._room.set()
+
+    async def may_read(self) -> None:
+        """Pause reading while the only turn has more than enough to take."""
+        while (turn := self._turn_to_wait_for()) is not None:
+            taken = turn.buffer.taken
+            self._room = turn.buffer.expect_room()
+            with trio.move_on_after(self.options.stall_timeout) as scope:
+                await self._room.wait()
+            self._room = None
+            if scope.cancelled_caught and turn.buffer.taken == taken:
+                items, size = turn.buffer.items, turn.buffer.size
+                turn.buffer.release()
+                turn.fail(SlowConsumer(turn.session_id, items=items, size=size))
+
+    def _turn_to_wait_for(self) -> RunningTurn | None:
+        """Return the turn whose consumer may be waited for: only while nothing else could suffer from it."""
+        if len(self._live) != 1 or self._closing:
+            return None
+        (turn,) = self._live
+        if (
+            turn.buffer.above_soft_limit
+            and turn.body_running
+            and not turn.cancel_requested
+            and self.peer.core.outbound_count == 1
+            and self.peer.core.inbound_count == 0
+        ):
+            return turn
+        return None
+
+    # Closing -------------------------------------------------------------------------------------------
+
+    async def wind_down(self) -> None:
+        """Refuse new calls, end turns and handlers, and write what is queued. Bounded; run it shielded."""
+        self._closing = True
+        self.peer.begin_close()
+        turns = self.live_turns
+        for turn in turns:
+            turn.ask_cancel()
+        self.conditions_changed()
+        with trio.move_on_after(self.options.cancel_grace):
+            for turn in turns:
+                await turn.over.wait()
+        self.end_handlers()
+        with trio.move_on_after(self.options.shutdown_grace):
+            await self._handlers_ended.wait()
+        # A handler that does not unwind is answered for: the agent must not wait for it.
+        self.peer.refuse_open(RequestCancelled("the client is closing the connection"))
+        with trio.move_on_after(self.options.shutdown_grace):
+            await self.peer.flush()

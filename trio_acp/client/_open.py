@@ -1,0 +1,413 @@
+"""Reaching an agent: starting its process or taking a stream, introducing both sides, and closing."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, Final, final
+
+import trio
+
+from trio_acp._errors import (
+    AcpError,
+    AgentExited,
+    AgentStartError,
+    ConnectionLost,
+    InvalidResponse,
+    ProtocolError,
+    RequestError,
+    UnsupportedProtocolVersion,
+)
+from trio_acp._version import __version__
+from trio_acp.schema import (
+    PROTOCOL_VERSION,
+    Implementation,
+    InitializeRequest,
+    InitializeResponse,
+    unstructure,
+)
+from trio_acp.transports import AgentProcess
+
+from ._agent import ConnectedAgent
+from ._connection import ClientConnection
+from ._options import AcpOptions
+from ._outcome import choose_outcome, first_leaf, leave_block
+
+__all__ = ["connect_acp", "open_acp"]
+
+EXIT_STATUS_GRACE: Final = 1.0
+"""Seconds to wait for the exit status of an agent whose output has ended, so that the error can name it."""
+
+STREAM_CLOSE_GRACE: Final = 1.0
+"""Seconds that closing a stream may take."""
+
+
+def open_acp(options: AcpOptions) -> OpenAcp:
+    """Start an agent and talk to it: ``async with open_acp(options) as agent``.
+
+    Starts ``options.command``, sends ``initialize`` and hands out a `ConnectedAgent` (I1, I2). Leaving the
+    block ends everything that belongs to it: turns are cancelled, open requests answered, the agent's stdin
+    closed; after ``shutdown_grace`` seconds its process group gets SIGTERM, after as many again SIGKILL. No
+    task, process or descriptor outlives the block, however it is left.
+
+    Cancelling the block is told to the agent first: running turns send ``session/cancel``. A second Ctrl-C
+    while the block closes kills the agent at once.
+
+    The death of the agent does not cancel the block: the next call raises `AgentExited`.
+
+    Args:
+        options: what to start and what to offer; ``command`` has to be set.
+
+    Raises, on entering:
+        AgentStartError: the agent could not be started, did not answer in ``startup_timeout`` seconds, ended,
+            or does not speak ACP; ``phase`` and ``reason`` tell, ``stderr`` has its last words.
+        UnsupportedProtocolVersion: it speaks another version of the protocol only.
+        ValueError: ``command`` is not set.
+
+    Raises, on leaving: what the body raised, as itself; else what ``on_update``, ``on_stderr`` or
+    ``on_wire`` raised outside of any turn.
+    """
+    if options.command is None:
+        raise ValueError("set AcpOptions.command to the agent's program, or use connect_acp with a stream")
+    return OpenAcp(options)
+
+
+async def connect_acp(
+    nursery: trio.Nursery, stream: trio.abc.Stream, options: AcpOptions | None = None
+) -> ConnectedAgent:
+    """Talk to an agent over a stream, in a nursery of the caller's.
+
+    The connection ends with `ConnectedAgent.aclose` or with the nursery's cancellation; until then the
+    nursery does not end. The stream then is closed. What ``on_update`` raises outside of a turn is raised in
+    the nursery.
+
+    Args:
+        nursery: runs the connection's tasks.
+        stream: carries the protocol: a socket, one end of `open_memory_pair`, any `trio.abc.Stream`.
+        options: what to offer the agent; those about its process are not used.
+
+    Raises:
+        AgentStartError, UnsupportedProtocolVersion: see `open_acp`.
+    """
+    options = AcpOptions() if options is None else options
+    link = _StreamLink(stream)
+    connection = ClientConnection(options, stream, link.explain_loss)
+    closer = _Closer(connection, link.close)
+    guard: _Guard = _Guard(connection, closer)
+    await nursery.start(guard.run)
+    try:
+        introduction = await _introduce(connection, link)
+    except BaseException:
+        await guard.aclose()
+        raise
+    return ConnectedAgent(connection, introduction, guard.aclose)
+
+
+# The two ways to reach an agent ------------------------------------------------------------------------
+
+
+class _StreamLink:
+    """A stream to an agent of which nothing else is known."""
+
+    command: tuple[str, ...] = ()
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self._stream = stream
+
+    async def explain_loss(self) -> AcpError:
+        await trio.lowlevel.checkpoint()
+        return ConnectionLost("the agent closed the connection; open a new one")
+
+    async def close(self) -> None:
+        with trio.move_on_after(STREAM_CLOSE_GRACE):
+            await self._stream.aclose()
+
+    def kill(self) -> None:
+        """There is nothing to kill at the other end of a stream."""
+
+    def progress(self) -> str:
+        return ""
+
+    def start_error(self, message: str, reason: str) -> AgentStartError:
+        return AgentStartError(message, phase="initialize", reason=reason)
+
+
+class _ProcessLink:
+    """An agent's process."""
+
+    def __init__(self, process: AgentProcess, options: AcpOptions) -> None:
+        self._process = process
+        self._options = options
+        self.command = process.command
+        self.phase = "initialize"
+
+    async def explain_loss(self) -> AcpError:
+        process = self._process
+        with trio.move_on_after(EXIT_STATUS_GRACE):
+            await process.exited.wait()
+        if process.returncode is None:
+            return ConnectionLost("the agent closed its stdout but has not exited; open a new connection")
+        return AgentExited(
+            f"the agent {self.command[0]!r} {_exit_words(process.returncode)}; open a new connection",
+            returncode=process.returncode,
+            phase=self.phase,
+            stderr=process.stderr_tail(),
+        )
+
+    async def close(self) -> None:
+        await self._process.aclose_gracefully()
+
+    def kill(self) -> None:
+        self._process.kill_now()
+
+    def progress(self) -> str:
+        process = self._process
+        moments = [at for at in (process.stdout_activity, process.stderr_activity) if at is not None]
+        if not moments:
+            return "; it has printed nothing at all"
+        return f"; its last output came {trio.current_time() - max(moments):.1f} s ago"
+
+    def start_error(self, message: str, reason: str) -> AgentStartError:
+        return AgentStartError(
+            message,
+            phase="initialize",
+            reason=reason,
+            command=self.command,
+            returncode=self._process.returncode,
+            stderr=self._process.stderr_tail(),
+        )
+
+
+def _exit_words(returncode: int) -> str:
+    return f"was ended by signal {-returncode}" if returncode < 0 else f"exited with status {returncode}"
+
+
+# Introduction ------------------------------------------------------------------------------------------
+
+
+async def _introduce(connection: ClientConnection, link: _StreamLink | _ProcessLink) -> InitializeResponse:
+    """Exchange ``initialize`` (I1, I2, I5) within the time for starting."""
+    options = connection.options
+    request = InitializeRequest(
+        protocol_version=PROTOCOL_VERSION,
+        client_capabilities=options.client_capabilities(),
+        client_info=options.client_info or Implementation("trio_acp", __version__),
+    )
+
+    def read(result: Any) -> InitializeResponse:
+        response: InitializeResponse = connection.read_result("initialize", InitializeResponse, result)
+        return response
+
+    name = repr(link.command[0]) if link.command else "the agent"
+    try:
+        with trio.fail_after(options.startup_timeout):
+            introduction: InitializeResponse = await connection.peer.request(
+                "initialize", unstructure(request), convert=read
+            )
+    except trio.TooSlowError:
+        raise link.start_error(
+            f"{name} did not answer initialize within {options.startup_timeout:g} s{link.progress()}; "
+            "raise startup_timeout if it needs longer, for example to install itself"
+            + _junk_note(connection),
+            "timeout",
+        ) from None
+    except RequestError as error:
+        raise link.start_error(f"{name} refused initialize: {error}", "refused") from error
+    except InvalidResponse as error:
+        raise link.start_error(f"{name} does not speak ACP: {error}", "not-acp") from error
+    except (ConnectionLost, ProtocolError) as error:
+        raise _lost_at_start(connection, link, name, error) from error
+    if introduction.protocol_version != PROTOCOL_VERSION:
+        raise UnsupportedProtocolVersion(offered=PROTOCOL_VERSION, answered=introduction.protocol_version)
+    connection.capabilities = introduction.agent_capabilities
+    return introduction
+
+
+def _lost_at_start(
+    connection: ClientConnection, link: _StreamLink | _ProcessLink, name: str, error: AcpError
+) -> AgentStartError:
+    talked = connection.peer.core.messages_received > 0
+    if not isinstance(error, ConnectionLost) or (connection.peer.junk_sample and not talked):
+        return link.start_error(
+            f"{name} does not speak ACP on its stdout: it printed text{_junk_note(connection)}; "
+            "is it an ACP agent, and was it given the arguments that make it one?",
+            "not-acp",
+        )
+    how = (
+        _exit_words(error.returncode)
+        if isinstance(error, AgentExited) and error.returncode is not None
+        else "went"
+    )
+    return link.start_error(f"{name} {how} before it answered initialize", "exited")
+
+
+def _junk_note(connection: ClientConnection) -> str:
+    sample = connection.peer.junk_sample
+    return f" such as {sample!r}" if sample else ""
+
+
+# Closing -----------------------------------------------------------------------------------------------
+
+
+@final
+class _Closer:
+    """Closes a connection once: everything told, everything answered, everything ended."""
+
+    def __init__(self, connection: ClientConnection, close_link: Callable[[], Awaitable[None]]) -> None:
+        self._connection = connection
+        self._close_link = close_link
+
+    async def __call__(self) -> None:
+        """Shielded, and bounded by the graces of the options."""
+        with trio.CancelScope(shield=True):
+            try:
+                await self._connection.wind_down()
+                await self._close_link()
+            finally:
+                self._connection.peer.stop()
+                self._connection.end_handlers()
+                self._connection.end_streams()
+
+
+@final
+class _Guard:
+    """The tasks of a connection in somebody else's nursery."""
+
+    def __init__(self, connection: ClientConnection, closer: _Closer) -> None:
+        self._connection = connection
+        self._close = closer
+        self._asked = trio.Event()
+        self._closed = trio.Event()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run the connection; close it when asked to, or when cancelled."""
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self._connection.peer.run)
+                await nursery.start(self._connection.run)
+                task_status.started()
+                nursery.start_soon(self._watch_callbacks)
+                try:
+                    await self._asked.wait()
+                finally:
+                    await self._close()
+                    nursery.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            raise first_leaf(group) from None
+        finally:
+            self._closed.set()
+        if self._connection.callback_failures:
+            raise self._connection.callback_failures[0]
+
+    async def _watch_callbacks(self) -> None:
+        await self._connection.callback_failure.wait()
+        self._asked.set()
+
+    async def aclose(self) -> None:
+        self._asked.set()
+        with trio.CancelScope(shield=True):  # bounded, as closing is
+            await self._closed.wait()
+        await trio.lowlevel.checkpoint_if_cancelled()
+
+
+@final
+class OpenAcp:
+    """What `open_acp` returns: the block in which an agent runs."""
+
+    def __init__(self, options: AcpOptions) -> None:
+        self._options = options
+        self._scope = trio.CancelScope()
+        self._manager: Any = None
+        self._connection: ClientConnection | None = None
+        self._link: _ProcessLink | None = None
+        self._nursery: trio.Nursery | None = None
+
+    @trio.lowlevel.enable_ki_protection
+    async def __aenter__(self) -> ConnectedAgent:
+        if self._manager is not None:
+            raise RuntimeError("this block has been entered already; call open_acp again")
+        self._scope.__enter__()
+        self._manager = trio.open_nursery()
+        self._nursery = nursery = await self._manager.__aenter__()
+        try:
+            return await self._start(nursery)
+        except BaseException as error:
+            await self._leave(error)
+            raise
+
+    async def _start(self, nursery: trio.Nursery) -> ConnectedAgent:
+        options = self._options
+        assert options.command is not None
+        process = AgentProcess(
+            options.command,
+            options.args,
+            cwd=options.cwd,
+            env=options.env,
+            inherit_env=options.inherit_env,
+            on_stderr=None if options.on_stderr is None else self._stderr_line,
+            shutdown_grace=options.shutdown_grace,
+        )
+        self._link = link = _ProcessLink(process, options)
+        await nursery.start(process.run)
+        self._connection = connection = ClientConnection(options, process.stream, link.explain_loss)
+        await nursery.start(connection.peer.run)
+        await nursery.start(connection.run)
+        nursery.start_soon(self._watch_callbacks, connection)
+        introduction = await _introduce(connection, link)
+        link.phase = "running"
+        return ConnectedAgent(connection, introduction, self._close)
+
+    def _stderr_line(self, line: str) -> None:
+        assert self._options.on_stderr is not None
+        try:
+            self._options.on_stderr(line)
+        except BaseException as error:
+            if self._connection is None:
+                raise
+            self._connection.callback_failed(error)
+
+    async def _watch_callbacks(self, connection: ClientConnection) -> None:
+        await connection.callback_failure.wait()
+        self._scope.cancel()
+
+    async def _close(self) -> None:
+        """End the connection and the process. Shielded and bounded; a Ctrl-C meanwhile kills at once."""
+        link = self._link
+        if link is None:
+            return
+        link.phase = "closing"
+        if self._connection is not None:
+            await _Closer(self._connection, link.close)()
+        else:
+            with trio.CancelScope(shield=True):
+                await link.close()
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        return await self._leave(exc)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _leave(self, exc: BaseException | None) -> bool:
+        assert self._nursery is not None
+        outcome = exc
+        try:
+            await self._close()
+        except KeyboardInterrupt as interrupt:
+            outcome = interrupt
+            if self._link is not None:
+                self._link.kill()
+            with contextlib.suppress(KeyboardInterrupt):
+                await self._close()
+        self._nursery.cancel_scope.cancel()
+        try:
+            await self._manager.__aexit__(None, None, None)
+        except BaseException as error:
+            if outcome is None:
+                outcome = first_leaf(error)
+        failures = [] if self._connection is None else self._connection.callback_failures
+        return leave_block(self._scope, exc, choose_outcome(outcome, failures, None))

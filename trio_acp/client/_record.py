@@ -1,0 +1,30 @@
+"""What a connection keeps about each session."""
+
+from __future__ import annotations
+
+from typing import final
+
+from trio_acp.schema import SessionUpdate
+
+from ._buffers import UpdateStream
+from ._running import RunningTurn
+from ._snapshots import SessionState
+
+__all__ = ["SessionRecord"]
+
+
+@final
+class SessionRecord:
+    """One session, from the moment its id is known."""
+
+    __slots__ = ("closed", "cwd", "id", "state", "turn", "updates")
+
+    def __init__(self, id: str, cwd: str) -> None:
+        self.id = id
+        self.cwd = cwd
+        self.state = SessionState()
+        self.updates: UpdateStream[SessionUpdate] = UpdateStream()
+        """Updates that belong to no turn."""
+        self.turn: RunningTurn | None = None
+        """The turn that runs; also one that was abandoned, until its late answer."""
+        self.closed = False

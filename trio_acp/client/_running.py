@@ -1,0 +1,282 @@
+"""A turn while it runs: everything about it that happens in the read loop or in its own tasks."""
+
+from __future__ import annotations
+
+import contextvars
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol, final
+
+import trio
+
+from trio_acp._errors import (
+    AcpError,
+    InvalidResponse,
+    PermissionTimeout,
+    ProtocolError,
+    RequestCancelled,
+    RequestError,
+    SchemaError,
+    SlowConsumer,
+)
+from trio_acp._peer import IncomingRequest
+from trio_acp.schema import PromptResponse, SessionUpdate, StopReason, structure
+
+from ._buffers import TurnBuffer
+from ._options import AcpOptions
+from ._outcome import without_cancelled
+from ._permission import OpenPermission, PermissionHandler, Reject
+from ._snapshots import SessionState, Transcript
+
+__all__ = ["RunningTurn", "TurnHost"]
+
+SESSION_CANCEL: Final = "session/cancel"
+
+
+class TurnHost(Protocol):
+    """What a turn needs of the connection that it runs on."""
+
+    options: AcpOptions
+
+    def tell(self, method: str, params: dict[str, Any]) -> None:
+        """Queue a notification even while closing; never raises for a connection that has gone."""
+
+    def turn_ended(self, turn: RunningTurn) -> None:
+        """The turn has its answer: what comes now for its session is not the turn's."""
+
+    def conditions_changed(self) -> None:
+        """Something happened that may let a paused read loop go on."""
+
+
+@final
+class RunningTurn:
+    """The inner life of a `Turn`, from the sending of its prompt to its answer or abandonment.
+
+    Args:
+        host: the connection.
+        session_id: the session.
+        state: the session's state, which tool calls are merged into.
+        idle_timeout: seconds without activity after which the turn fails; ``math.inf`` for never.
+    """
+
+    def __init__(self, host: TurnHost, session_id: str, state: SessionState, idle_timeout: float) -> None:
+        options = host.options
+        self.host = host
+        self.session_id = session_id
+        self.state = state
+        self.scope = trio.CancelScope()
+        self.nursery: trio.Nursery | None = None
+        self.context: contextvars.Context = contextvars.copy_context()
+        """The context of the task that opened the turn, for everything that runs on its behalf."""
+        self.transcript = Transcript()
+        self.buffer: TurnBuffer[SessionUpdate] = TurnBuffer(
+            options.max_buffered_updates, options.max_buffered_bytes
+        )
+        self.body_running = False
+        self.ended = trio.Event()
+        """The prompt has been answered, or never will be."""
+        self.over = trio.Event()
+        """It has ended or was abandoned: the application need not wait any longer."""
+        self.stop_reason: StopReason | str | None = None
+        self.meta: dict[str, Any] | None = None
+        self.cancel_requested = False
+        self.abandoned = False
+        self.error: AcpError | None = None
+        """How the agent, or the connection to it, failed the turn."""
+        self.verdict: BaseException | None = None
+        """Why this library ended the turn."""
+        self.callbacks: list[BaseException] = []
+        """What the user's handlers and hooks raised."""
+        self._permissions: list[OpenPermission] = []
+        self._idle_timeout = idle_timeout
+        self._last_activity = trio.current_time()
+        self._watch_until = -math.inf
+        self._wake = trio.Event()
+
+    # From the read loop --------------------------------------------------------------------------------
+
+    def put(self, update: SessionUpdate, size: int) -> None:
+        """Take an update that was folded already."""
+        if self._idle_timeout != math.inf:
+            self._last_activity = trio.current_time()
+        if not self.buffer.put(update, size):
+            items, waiting = self.buffer.items, self.buffer.size
+            self.buffer.release()
+            self.fail(SlowConsumer(self.session_id, items=items, size=waiting))
+
+    def answered(self, result: Any, error: AcpError | None) -> None:
+        """Take the answer to the prompt, or the news that there will be none (T2, X2)."""
+        if error is None:
+            try:
+                response = structure(PromptResponse, result)
+            except SchemaError as mismatch:
+                error = InvalidResponse(f"the answer to session/prompt does not fit: {mismatch}")
+            else:
+                self.meta = response.meta
+                if not self.abandoned:
+                    self.stop_reason = response.stop_reason
+        if error is not None and not self.abandoned:
+            if self.cancel_requested and isinstance(error, (RequestError, ProtocolError)):
+                # Many agents answer a cancelled prompt with an error; it ended as it was asked to.
+                self.stop_reason = StopReason.CANCELLED
+            else:
+                self.error = error
+        self.ended.set()
+        self.host.turn_ended(self)
+        self._finish()
+
+    def _finish(self) -> None:
+        for permission in list(self._permissions):
+            permission.cancel()
+        self.buffer.finish()
+        self.over.set()
+        self._wake.set()
+        self.host.conditions_changed()
+
+    # Ending it -----------------------------------------------------------------------------------------
+
+    def ask_cancel(self) -> None:
+        """Queue ``session/cancel`` and the answers of open permission requests, once (X1)."""
+        if self.cancel_requested or self.over.is_set():
+            return
+        self.cancel_requested = True
+        self.host.tell(SESSION_CANCEL, {"sessionId": self.session_id})
+        for permission in list(self._permissions):
+            permission.cancel()
+        self._wake.set()
+        self.host.conditions_changed()
+
+    def abandon(self) -> None:
+        """Stop waiting for an agent that does not end the turn. Its late answer still comes here."""
+        if self.over.is_set():
+            return
+        self.abandoned = True
+        self._finish()
+        if self.nursery is not None:
+            self.nursery.cancel_scope.cancel()
+
+    def fail(self, verdict: BaseException) -> None:
+        """End the turn, body and all, with an error of this library's."""
+        if self.verdict is None:
+            self.verdict = verdict
+        self.ask_cancel()
+        self.scope.cancel()
+
+    def callback_failed(self, error: BaseException) -> None:
+        """End the turn, body and all, with an exception of the user's."""
+        self.callbacks.append(error)
+        self.ask_cancel()
+        self.scope.cancel()
+
+    # Tasks ---------------------------------------------------------------------------------------------
+
+    async def watch(self) -> None:
+        """Mind the clocks of the turn: permission deadlines, idleness, the grace after a cancellation.
+
+        Runs as a child of the turn. A cancellation of the turn's scope arrives here even when the body is
+        shielded or busy.
+        """
+        try:
+            await self._mind_deadlines()
+        except trio.Cancelled:
+            self.ask_cancel()
+            await self._grace()
+            raise
+        await self._grace()
+
+    async def _grace(self) -> None:
+        with trio.move_on_after(self.host.options.cancel_grace, shield=True):
+            await self.over.wait()
+        self.abandon()
+
+    async def _mind_deadlines(self) -> None:
+        while not self.cancel_requested and not self.over.is_set():
+            self._wake = trio.Event()
+            self._watch_until = self._next_deadline()
+            with trio.CancelScope(deadline=self._watch_until):
+                await self._wake.wait()
+            self._expire(trio.current_time())
+
+    def _next_deadline(self) -> float:
+        deadlines = [permission.deadline for permission in self._permissions]
+        return min([*deadlines, self._last_activity + self._idle_timeout])
+
+    def _expire(self, now: float) -> None:
+        for permission in list(self._permissions):
+            if now >= permission.deadline:
+                # Answered at this moment, also when the handler cannot be ended yet.
+                permission.cancel()
+                self._permission_expired(permission)
+        if self._permissions:
+            # Somebody is being asked: that is not idleness.
+            self._last_activity = now
+        elif now >= self._last_activity + self._idle_timeout and not self.over.is_set():
+            self.fail(
+                trio.TooSlowError(
+                    f"session {self.session_id!r} showed no activity for {self._idle_timeout:g} s; "
+                    "raise idle_timeout if the agent needs longer"
+                )
+            )
+
+    def _permission_expired(self, permission: OpenPermission) -> None:
+        title = permission.request.tool_call.title or None
+        self.fail(PermissionTimeout(title, self.host.options.permission_timeout))
+
+    # Work on the agent's behalf ------------------------------------------------------------------------
+
+    def ask_permission(self, permission: OpenPermission, handler: PermissionHandler) -> None:
+        """Start the handler of a permission request; called in the read loop."""
+        if self.cancel_requested or self.over.is_set():
+            permission.cancel()
+            return
+        self._permissions.append(permission)
+        self._start(self._decide, permission, handler)
+        if permission.deadline < self._watch_until:
+            self._wake.set()
+
+    def serve(
+        self,
+        incoming: IncomingRequest,
+        handler: Callable[[], Awaitable[Any]],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """Start the handler of another request of the agent; called in the read loop."""
+        if self.over.is_set():
+            incoming.refuse(RequestCancelled("the turn was given up"))
+            return
+        self._last_activity = trio.current_time()
+        self._start(incoming.serve, handler, failed)
+
+    def _start(self, task: Callable[..., Awaitable[object]], *args: Any) -> None:
+        assert self.nursery is not None
+        # Trio copies the context of whoever starts a task, which here is the read loop.
+        self.context.run(self.nursery.start_soon, task, *args)
+
+    async def _decide(self, permission: OpenPermission, handler: PermissionHandler) -> None:
+        try:
+            with permission.scope:
+                permission.answer(await handler(permission.request))
+            if permission.open:
+                # Its time was up, and it unwound before the watcher saw the same.
+                permission.cancel()
+                self._permission_expired(permission)
+        except trio.Cancelled:
+            self.ask_cancel()
+            raise
+        except BaseException as error:
+            self._handler_failed(permission, error)
+        finally:
+            self._permissions.remove(permission)
+            self._last_activity = trio.current_time()
+
+    def _handler_failed(self, permission: OpenPermission, error: BaseException) -> None:
+        rest = without_cancelled(error)
+        if rest is not None:
+            # The order matters to the agent: first its answer, then the cancellation.
+            permission.answer(Reject())
+            self.callback_failed(rest)
+        if rest is not error and isinstance(error, BaseExceptionGroup):
+            cancelled = error.split(trio.Cancelled)[0]
+            assert cancelled is not None
+            self.ask_cancel()
+            raise cancelled

@@ -104,10 +104,15 @@ class TurnBuffer(Generic[T]):
             self._waiting = batch = _Batch(item, size)
             self._send.send_nowait(batch)
             return True
-        if batch.size + self._current_bytes + size > self._max_bytes or self.items >= self._max_items:
-            return False
-        batch.items.append(item)
+        items = batch.items
         batch.size += size
+        if (
+            batch.size + self._current_bytes > self._max_bytes
+            or len(items) + len(self._current) >= self._max_items + self._index
+        ):
+            batch.size -= size
+            return False
+        items.append(item)
         return True
 
     def finish(self) -> None:

@@ -232,6 +232,10 @@ class SessionState:
 
 def fold(update: SessionUpdate, state: SessionState, transcript: Transcript | None) -> None:
     """Fold an update into the state of its session and the transcript of its turn, if there is one."""
+    if update.__class__ is AgentMessageChunk and transcript is not None:
+        # By far the most frequent update.
+        transcript.add_chunk("agent", update)
+        return
     folder = _FOLDERS.get(update.__class__)
     if folder is not None:
         folder(update, state, transcript)

@@ -59,7 +59,7 @@ def open_acp(options: AcpOptions) -> OpenAcp:
     Args:
         options: what to start and what to offer; ``command`` has to be set.
 
-    Raises, on entering:
+    Raises on entering:
         AgentStartError: the agent could not be started, did not answer in ``startup_timeout`` seconds, ended,
             or does not speak ACP; ``phase`` and ``reason`` tell, ``stderr`` has its last words.
         UnsupportedProtocolVersion: it speaks another version of the protocol only.

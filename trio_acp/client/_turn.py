@@ -36,7 +36,7 @@ class Turn:
     Each update is checked against cancellation, but other tasks get to run only every 100 updates or 5 ms,
     whichever comes first.
 
-    Raises, from the block:
+    Raises from the block:
         SessionBusy: on entering, when the session has a running turn; nothing was sent.
         CapabilityError: on entering, when the content needs what the agent does not offer; nothing was sent.
         RequestError: the agent answered the prompt with an error. (After a cancellation that is a normal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import deque
 from typing import Final, final
 
@@ -41,7 +42,7 @@ class _Pipe:
         return taken
 
     def get(self, max_bytes: int | None) -> bytes:
-        """Return what there is, at most ``max_bytes``; empty if there is nothing."""
+        """Return what there is, at most ``max_bytes``; to be called when there is something."""
         if max_bytes is None or self.size <= max_bytes:
             data = b"".join(self.chunks)
             self.chunks.clear()
@@ -57,8 +58,7 @@ class _Pipe:
                 wanted -= len(chunk)
             data = b"".join(parts)
         self.size -= len(data)
-        if data:
-            self.writers.unpark_all()
+        self.writers.unpark_all()
         return data
 
 
@@ -144,7 +144,7 @@ class MemoryStream(trio.abc.HalfCloseableStream):
             trio.ClosedResourceError: this end was closed.
             trio.BusyResourceError: another task is receiving.
         """
-        if max_bytes is not None and max_bytes < 1:
+        if max_bytes is not None and operator.index(max_bytes) < 1:
             raise ValueError("max_bytes must be at least 1")
         if self._receiving:
             raise trio.BusyResourceError("another task is receiving on this stream")

@@ -8,12 +8,16 @@ from ._memory import MemoryStream as MemoryStream
 from ._memory import open_memory_pair as open_memory_pair
 from ._pair import StreamPair as StreamPair
 from ._process import AgentProcess as AgentProcess
+from ._stdio import StdioStream as StdioStream
+from ._stdio import open_stdio as open_stdio
 
 __all__ = [
     "BASIC_VARIABLES",
     "MEMORY_PIPE_BYTES",
     "AgentProcess",
     "MemoryStream",
+    "StdioStream",
     "StreamPair",
     "open_memory_pair",
+    "open_stdio",
 ]

@@ -57,9 +57,6 @@ class SendHalf(Protocol):
     def check_idle(self) -> None:
         """Raise `trio.BusyResourceError` while a task is sending."""
 
-    def break_off(self, reason: str) -> None:
-        """Close because the other side is gone: senders get `trio.BrokenResourceError` with that reason."""
-
     def close(self) -> None:
         """Close now; wake who is sending."""
 
@@ -67,19 +64,9 @@ class SendHalf(Protocol):
 class ReceiveHalf(Protocol):
     """What a receiving half must have."""
 
-    last_activity: float | None
-    """`trio.current_time` at the last bytes, None before the first."""
-
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         """As `trio.abc.ReceiveStream.receive_some`."""
         ...
-
-    def hung_up(self) -> bool:
-        """Whether nobody can write to the other end any more."""
-        ...
-
-    def finish(self) -> None:
-        """Let the input end behind what has arrived by now."""
 
     def close(self) -> None:
         """Close now; wake who is receiving."""

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import trio
 
@@ -47,19 +47,40 @@ STDOUT_PIPE_BYTES: Final = 256 * 1024
 messages. Moderate, since Linux bounds the sum over all pipes of a user."""
 
 
+class InputPipe(SendHalf, Protocol):
+    """Our end of the agent's stdin."""
+
+    def break_off(self, reason: str) -> None:
+        """Close because the other side is gone: senders get `trio.BrokenResourceError` with that reason."""
+
+
+class OutputPipe(ReceiveHalf, Protocol):
+    """Our end of the agent's stdout or stderr."""
+
+    last_activity: float | None
+    """`trio.current_time` at the last bytes, None before the first."""
+
+    def hung_up(self) -> bool:
+        """Whether nobody can write to the other end any more."""
+        ...
+
+    def finish(self) -> None:
+        """Let the input end behind what has arrived by now."""
+
+
 class Pipes(NamedTuple):
     """Our ends of the agent's standard streams."""
 
-    stdin: SendHalf
-    stdout: ReceiveHalf
-    stderr: ReceiveHalf
+    stdin: InputPipe
+    stdout: OutputPipe
+    stderr: OutputPipe
 
 
 class AgentProcess:
     """An agent's process and everything that belongs to it.
 
     `run` is the supervisor: start it with `nursery.start` in a nursery that outlives the use of the process,
-    then talk through `stream`, and end with `aclose_gracefully`, which is what ends `run`.
+    then talk through `stream`, and end with `aclose_gracefully`, which is what ends `run`::
 
         process = AgentProcess("my-agent", ["acp"])
         async with trio.open_nursery() as nursery:
@@ -89,6 +110,7 @@ class AgentProcess:
     Attributes:
         command: the program and its arguments.
         exited: set when the process has ended and was reaped.
+        stderr_ended: set when all that it wrote to stderr has been read; soon after its exit at the latest.
         pid: its process id, None before the start.
         returncode: its exit status, negative for minus the signal; None while it runs.
         left_running: true if even SIGKILL did not end everything within `KILL_GRACE`.
@@ -113,6 +135,7 @@ class AgentProcess:
         self._grace = shutdown_grace
 
         self.exited = trio.Event()
+        self.stderr_ended = trio.Event()
         self.pid: int | None = None
         self.returncode: int | None = None
         self.left_running = False
@@ -124,6 +147,7 @@ class AgentProcess:
         self._patience = trio.CancelScope()  # the waits that kill_now() cuts short
         self._group: ProcessGroup | None = None
         self._stderr_log = StderrLog(on_stderr)
+        self._leaving: BaseException | None = None
         self._pipes: Pipes | None = None
         self._stream: StreamPair | None = None
 
@@ -226,11 +250,16 @@ class AgentProcess:
             process, group, pipes = await self._spawn()
             # No checkpoint from the birth of the process to the shield.
             task_status.started()
-            if trio.current_effective_deadline() == -math.inf:
-                # Cancelled while it started: nobody will use it, and nobody will close it.
+            unwanted = trio.current_effective_deadline() == -math.inf
+            if unwanted:
+                # Cancelled while it started: nobody will use it, and perhaps nobody will close it.
                 self.kill_now()
             with trio.CancelScope(shield=True):
                 await self._supervise(process, group, pipes)
+            if unwanted:
+                pipes.stdout.close()
+            if self._leaving is not None:
+                raise self._leaving
         finally:
             self._done.set()
 
@@ -307,11 +336,21 @@ class AgentProcess:
             pipes.stdin.close()
             pipes.stderr.close()
 
-    async def _drain_stderr(self, stderr: ReceiveHalf) -> None:
-        while data := await stderr.receive_some():
-            self._stderr_log.feed(data)
-        self._stderr_log.finish()
+    @trio.lowlevel.enable_ki_protection
+    async def _drain_stderr(self, stderr: OutputPipe) -> None:
+        data: bytes | bytearray | None = None
+        while data != b"":
+            data = await stderr.receive_some()
+            try:
+                self._stderr_log.feed(data)
+            except BaseException as error:
+                # Not an Exception: somebody wants to leave. End everything first, then let it through.
+                self._leaving = error
+                self._stderr_log.mute()
+                self.kill_now()
+        self.stderr_ended.set()
 
+    @trio.lowlevel.enable_ki_protection
     async def _watch(self, process: trio.Process, pipes: Pipes) -> None:
         """Wait for the exit; then see to it that nothing waits for pipes that others may hold open."""
         self.returncode = await process.wait()
@@ -324,7 +363,7 @@ class AgentProcess:
         pipes.stdout.finish()
         pipes.stderr.finish()
 
-    async def _wind_down(self, group: ProcessGroup, stdin: SendHalf) -> bool:
+    async def _wind_down(self, group: ProcessGroup, stdin: InputPipe) -> bool:
         """End what runs, ever less politely; return whether all of it has ended."""
         with self._patience:
             if not self.exited.is_set():

@@ -27,7 +27,14 @@ class StderrLog:
         self.callback_error: Exception | None = None
 
     def feed(self, data: bytes | bytearray) -> None:
-        """Take the next bytes. An exception of the callback is logged and kept, not raised."""
+        """Take the next bytes, `b""` for the end: a last line needs no line end to be passed on.
+
+        An `Exception` of the callback is logged and kept, not raised.
+        """
+        if not data:
+            if self._line:
+                self._emit()
+            return
         self._tail += data
         if len(self._tail) > STDERR_TAIL_BYTES:
             self._cut = True
@@ -40,10 +47,10 @@ class StderrLog:
             self._emit()
         self._add(rest)
 
-    def finish(self) -> None:
-        """Pass on a last line that has no line end."""
-        if self._line:
-            self._emit()
+    def mute(self) -> None:
+        """Pass on no more lines."""
+        self._on_line = None
+        self._line.clear()
 
     def _add(self, piece: bytes | bytearray) -> None:
         self._line += piece

@@ -1,0 +1,682 @@
+"""An agent's process, from its birth to the end of everything that it started (W2)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pathlib
+import signal
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import pytest
+import trio
+import trio.lowlevel
+
+from tests.transports.agents import Lives, Scripts
+from trio_acp._errors import AgentStartError
+from trio_acp.transports import AgentProcess, _group, _process
+
+GRACE = 0.1
+"""Real seconds that a process which ignores us is given: it could have an hour, it would not end."""
+
+LONG = 20.0
+"""Real seconds that no test may come near: what is tested ends by itself, or fails."""
+
+POLITE = "for line in sys.stdin.buffer: sys.stdout.buffer.write(line); sys.stdout.buffer.flush()"
+
+STUBBORN = """
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+report("agent")
+sleep_for_ever()
+"""
+
+
+class Running:
+    """`async with` a process that is supervised."""
+
+    def __init__(self, command: list[str], shutdown_grace: float = GRACE, **options: Any) -> None:
+        self.process = AgentProcess(command[0], command[1:], shutdown_grace=shutdown_grace, **options)
+
+    async def __aenter__(self) -> AgentProcess:
+        self._manager = trio.open_nursery()
+        nursery = await self._manager.__aenter__()
+        await nursery.start(self.process.run)
+        return self.process
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.process.aclose_gracefully()
+        await self._manager.__aexit__(kind, error, trace)
+
+
+async def read_all(process: AgentProcess) -> bytes:
+    data = b""
+    while chunk := await process.stream.receive_some():
+        data += chunk
+    return data
+
+
+async def read_until(process: AgentProcess, end: bytes) -> bytes:
+    data = b""
+    while not data.endswith(end):
+        chunk = await process.stream.receive_some()
+        assert chunk, data
+        data += chunk
+    return data
+
+
+# --- Polite agents -----------------------------------------------------------------------------------------
+
+
+async def test_an_agent_that_ends_with_its_input_is_not_signalled(script: Scripts) -> None:
+    async with Running(script(POLITE), shutdown_grace=LONG) as process:
+        await process.stream.send_all(b"hello\n")
+        assert await read_until(process, b"\n") == b"hello\n"
+        assert process.stream.send_nowait(b"again\n") == 6
+        assert await read_until(process, b"\n") == b"again\n"
+        assert process.returncode is None
+        assert f"pid {process.pid}" in repr(process)
+        with trio.fail_after(5):
+            await process.aclose_gracefully()
+        assert process.exited.is_set()
+        assert process.returncode == 0
+        assert not process.left_running
+        assert "exited with 0" in repr(process)
+        with pytest.raises(trio.ClosedResourceError):
+            await process.stream.receive_some()
+        with pytest.raises(trio.ClosedResourceError):
+            await process.stream.send_all(b"x")
+
+
+async def test_what_an_agent_says_while_it_ends_is_still_read(script: Scripts) -> None:
+    """The pipe is far smaller than the farewell: the agent can only exit because somebody reads."""
+    command = script("sys.stdin.buffer.read(); sys.stdout.buffer.write(bytes(3_000_000))")
+    async with Running(command, shutdown_grace=LONG) as process:
+        got = []
+
+        async def reader() -> None:
+            got.append(len(await read_all(process)))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(reader)
+            await process.stream.send_eof()
+            await process.exited.wait()
+        assert got == [3_000_000]
+        assert process.returncode == 0
+
+
+async def test_an_exit_status_and_the_last_words_survive_the_exit(script: Scripts) -> None:
+    """Nothing that the agent wrote before its exit is lost, however late it is read (C4)."""
+    async with Running(
+        script("print('last', flush=True); print('words', file=sys.stderr); sys.exit(7)")
+    ) as process:
+        await process.exited.wait()
+        assert process.returncode == 7
+        assert await read_all(process) == b"last\n"
+        assert await process.stream.receive_some() == b""
+        with pytest.raises(trio.BrokenResourceError, match="has exited"):
+            await process.stream.send_all(b"x")
+        await process.aclose_gracefully()
+        assert process.stderr_tail() == "words\n"
+
+
+async def test_an_agent_that_exits_at_once_is_no_special_case(script: Scripts) -> None:
+    async with Running(["/bin/true"]) as process:
+        assert await read_all(process) == b""
+        await process.exited.wait()
+        assert process.returncode == 0
+
+
+async def test_a_death_by_signal_is_a_negative_return_code(script: Scripts) -> None:
+    async with Running(script("os.kill(os.getpid(), signal.SIGKILL)")) as process:
+        await process.exited.wait()
+        assert process.returncode == -signal.SIGKILL
+
+
+async def test_closing_ends_what_would_wait_for_the_agent(script: Scripts) -> None:
+    """A send that the agent does not take, and a read, are ended by the closing."""
+    async with Running(script("sleep_for_ever()")) as process:
+        async with trio.open_nursery() as nursery:
+
+            async def sender() -> None:
+                with pytest.raises(trio.ClosedResourceError):
+                    await process.stream.send_all(bytes(1_000_000))
+
+            async def reader() -> None:
+                assert await process.stream.receive_some() == b""
+
+            nursery.start_soon(sender)
+            nursery.start_soon(reader)
+            await trio.testing.wait_all_tasks_blocked()
+            await process.aclose_gracefully()
+        assert process.returncode == -signal.SIGTERM
+
+
+# --- Impolite agents ---------------------------------------------------------------------------------------
+
+
+async def test_an_agent_that_ignores_the_end_of_its_input_is_terminated(script: Scripts) -> None:
+    async with Lives() as lives, Running(script("report('agent'); sleep_for_ever()", lives)) as process:
+        await lives.born("agent")
+        await process.aclose_gracefully()
+        assert process.returncode == -signal.SIGTERM
+        await lives.dead("agent")
+
+
+async def test_an_agent_that_ignores_sigterm_too_is_killed(script: Scripts) -> None:
+    async with Lives() as lives, Running(script(STUBBORN, lives)) as process:
+        await lives.born("agent")
+        await process.aclose_gracefully(grace=0.05)
+        assert process.returncode == -signal.SIGKILL
+        assert not process.left_running
+        await lives.dead("agent")
+
+
+async def test_a_stopped_agent_is_killed(script: Scripts) -> None:
+    async with Lives() as lives, Running(script("report('agent'); sleep_for_ever()", lives)) as process:
+        await lives.born("agent")
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGSTOP)
+        await process.aclose_gracefully()
+        assert process.returncode == -signal.SIGKILL
+
+
+async def test_cancellation_does_not_cut_the_closing_short(script: Scripts) -> None:
+    async with Lives() as lives, Running(script(STUBBORN, lives)) as process:
+        await lives.born("agent")
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await process.aclose_gracefully()
+        assert process.returncode == -signal.SIGKILL
+        await lives.dead("agent")
+
+
+async def test_the_supervisor_outlives_a_cancellation_until_it_is_closed(script: Scripts) -> None:
+    """A cancellation from outside must still be told to the agent: only closing ends the process."""
+    process = AgentProcess(*(lambda c: (c[0], c[1:]))(script(POLITE)), shutdown_grace=LONG)
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(process.run)
+            scope.cancel()
+            with trio.CancelScope(shield=True):
+                await process.stream.send_all(b"still there\n")
+                assert await read_until(process, b"\n") == b"still there\n"
+            await process.aclose_gracefully()
+    assert process.returncode == 0
+
+
+async def test_kill_now_ends_the_patience_of_a_closing_under_way(script: Scripts) -> None:
+    """The second Ctrl-C."""
+    async with Lives() as lives, Running(script(STUBBORN, lives), shutdown_grace=LONG) as process:
+        await lives.born("agent")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(process.aclose_gracefully)
+            await trio.testing.wait_all_tasks_blocked()
+            process.kill_now()
+        assert process.returncode == -signal.SIGKILL
+        await lives.dead("agent")
+        process.kill_now()
+
+
+async def test_kill_now_alone_ends_the_whole_group(script: Scripts) -> None:
+    async with Lives() as lives:
+        command = script(HELPER.format(trap=TRAP, then=TRAP + "; sleep_for_ever()"), lives)
+        async with Running(command, shutdown_grace=LONG) as process:
+            await lives.born("agent", "helper")
+            process.kill_now()
+            await process.exited.wait()
+            await lives.died("agent", "helper")
+            assert process.returncode == -signal.SIGKILL
+
+
+# --- What an agent started ---------------------------------------------------------------------------------
+
+
+HELPER = """
+if os.fork() == 0:
+    {trap}
+    report("helper")
+    sleep_for_ever()
+report("agent")
+{then}
+"""
+TRAP = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+
+
+@pytest.mark.parametrize("trap", ["pass", TRAP])
+@pytest.mark.parametrize("then", ["sys.stdin.buffer.read()", "sleep_for_ever()", TRAP + "; sleep_for_ever()"])
+async def test_closing_ends_helpers_with_the_agent(script: Scripts, trap: str, then: str) -> None:
+    """The group is signalled while it has members, not while its leader lives (C1, C3, C21)."""
+    async with Lives() as lives, Running(script(HELPER.format(trap=trap, then=then), lives)) as process:
+        await lives.born("agent", "helper")
+        await process.aclose_gracefully()
+        assert not process.left_running
+        await lives.dead("agent", "helper")
+
+
+@pytest.mark.parametrize("trap", ["pass", TRAP])
+async def test_helpers_of_an_agent_that_died_are_ended_without_a_closing(script: Scripts, trap: str) -> None:
+    async with Lives() as lives:
+        command = script(HELPER.format(trap=trap, then="sys.stdin.buffer.readline(); os._exit(3)"), lives)
+        process = AgentProcess(command[0], command[1:], shutdown_grace=GRACE)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(process.run)
+            await lives.born("agent", "helper")
+            await process.stream.send_all(b"\n")
+            # The nursery ends because the supervisor does.
+        await lives.dead("agent", "helper")
+        assert process.returncode == 3
+        await process.aclose_gracefully()
+
+
+ESCAPED = """
+go, ready = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    report("escaped")
+    os.write(ready, b"x")
+    sleep_for_ever()
+os.read(go, 1)
+sys.stdout.write("done\\n")
+sys.stdout.flush()
+sys.stdin.buffer.readline()
+"""
+
+
+async def test_pipes_that_an_escaped_helper_holds_open_block_nothing(
+    script: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exit of the agent is the end of its input and its stderr, whoever holds the pipes (C4)."""
+    monkeypatch.setattr(_process, "EXIT_DRAIN_GRACE", 0.05)
+    async with Lives() as lives:
+        async with Running(script(ESCAPED, lives)) as process:
+            await lives.born("escaped")
+            assert await read_until(process, b"\n") == b"done\n"
+            async with trio.open_nursery() as nursery:
+
+                async def sender() -> None:
+                    with pytest.raises(trio.BrokenResourceError, match="has exited"):
+                        await process.stream.send_all(b"\n" + bytes(1_000_000))
+
+                nursery.start_soon(sender)
+                assert await process.stream.receive_some() == b""
+            assert process.returncode == 0
+            await process.aclose_gracefully()
+        pid = next(
+            int(name)
+            for name in os.listdir("/proc")
+            if name.isdigit() and _command_line(name).find(str(script._folder)) >= 0
+        )
+        os.kill(pid, signal.SIGKILL)
+        await lives.died("escaped")
+
+
+def _command_line(pid: str) -> str:
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+async def test_a_group_that_does_not_end_is_reported_and_not_waited_for(
+    script: Scripts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Closing is bounded even if SIGKILL does not help, and says that it could not confirm the end (C21)."""
+    monkeypatch.setattr(_process, "KILL_GRACE", 0.05)
+    monkeypatch.setattr(_group.ProcessGroup, "kill", lambda self: None)
+    async with Lives() as lives:
+        process = AgentProcess(*(lambda c: (c[0], c[1:]))(script(STUBBORN, lives)), shutdown_grace=0)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(process.run)
+            await lives.born("agent")
+            with caplog.at_level(logging.WARNING, "trio_acp.transports"):
+                await process.aclose_gracefully()
+        assert process.left_running
+        assert process.returncode is None
+        assert "does not end" in caplog.text
+        monkeypatch.undo()
+        process.kill_now()
+        await lives.died("agent")
+        assert process._group is not None
+        with trio.fail_after(5):
+            await process._group._process.wait()
+
+
+def test_dead_members_that_nobody_reaps_do_not_count() -> None:
+    """In a container without an init orphans stay as zombies for ever; they are no reason to wait."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover - another process
+        os.setpgid(0, 0)
+        os.write(write, b"x")
+        os._exit(0)
+    os.read(read, 1)
+    os.close(read)
+    os.close(write)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    try:
+        os.killpg(pid, 0)  # the operating system still sees the zombie
+        assert not _group._has_members(pid)
+    finally:
+        os.waitpid(pid, 0)
+    assert not _group._has_members(pid)
+
+
+def test_a_group_of_another_user_counts_as_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(group: int, number: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "killpg", refuse)
+    assert _group._has_members(os.getpid())
+
+
+def test_a_process_that_vanishes_while_it_is_looked_at_is_no_member() -> None:
+    assert not _group._is_live_member("999999999", 1)
+    assert _group._is_live_member(str(os.getpid()), os.getpgid(0))
+
+
+async def test_members_that_may_not_be_signalled_do_not_break_the_closing(
+    script: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.killpg
+
+    def killpg(group: int, number: int) -> None:
+        if number == signal.SIGTERM:
+            raise PermissionError
+        real(group, number)
+
+    monkeypatch.setattr(os, "killpg", killpg)
+    async with Lives() as lives, Running(script(STUBBORN, lives)) as process:
+        await lives.born("agent")
+        await process.aclose_gracefully()
+        assert process.returncode == -signal.SIGKILL
+
+
+# --- stderr ------------------------------------------------------------------------------------------------
+
+
+async def test_ten_megabytes_of_stderr_do_not_stop_the_agent(script: Scripts) -> None:
+    """stderr is drained from birth (W2, C10)."""
+    command = script(
+        "sys.stderr.write('x' * 99 + '\\n' + 'y' * 10_000_000 + 'end'); print('done', flush=True)"
+    )
+    async with Running(command) as process:
+        assert await read_all(process) == b"done\n"
+        await process.aclose_gracefully()
+        assert process.stderr_tail() == "y" * (65536 - 3) + "end"
+
+
+async def test_stderr_lines_reach_the_callback_and_its_failure_stops_nothing(script: Scripts) -> None:
+    got: list[str] = []
+
+    def callback(line: str) -> None:
+        got.append(line)
+        raise ValueError(line)
+
+    command = script("sys.stderr.buffer.write(b'one\\nt\\xffo\\nthree'); print('done', flush=True)")
+    async with Running(command, on_stderr=callback) as process:
+        assert await read_all(process) == b"done\n"
+        await process.aclose_gracefully()
+        assert got == ["one", "t\ufffdo", "three"]
+        assert repr(process.stderr_callback_error) == "ValueError('one')"
+        assert process.stderr_tail() == "one\nt\ufffdo\nthree"
+
+
+async def test_what_leaves_the_stderr_callback_by_force_ends_the_process_and_stays_itself(
+    script: Scripts,
+) -> None:
+    class Leave(BaseException):
+        pass
+
+    def callback(line: str) -> None:
+        raise Leave
+
+    async with Lives() as lives:
+        command = script("report('agent'); print('x', file=sys.stderr, flush=True)\n" + STUBBORN, lives)
+        process = AgentProcess(command[0], command[1:], on_stderr=callback, shutdown_grace=LONG)
+        with pytest.raises(Leave):
+            await process.run()
+        assert process.returncode == -signal.SIGKILL
+        await process.aclose_gracefully()
+        await lives.born("agent")
+        await lives.dead("agent")
+
+
+async def test_activity_is_told_for_each_stream(script: Scripts) -> None:
+    command = """
+    print('x', file=sys.stderr, flush=True)
+    sys.stdin.buffer.readline()
+    print('y', flush=True)
+    sleep_for_ever()
+    """
+    seen = trio.Event()
+    async with Running(script(command), on_stderr=lambda line: seen.set()) as process:
+        await seen.wait()
+        assert process.stderr_activity is not None
+        assert process.stdout_activity is None
+        await process.stream.send_all(b"\n")
+        await read_until(process, b"\n")
+        assert process.stdout_activity is not None
+        assert process.stdout_activity >= process.stderr_activity
+
+
+# --- Birth -------------------------------------------------------------------------------------------------
+
+
+async def test_the_agent_gets_its_arguments_directory_and_environment(
+    script: Scripts, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INHERITED", "yes")
+    monkeypatch.setenv("DROPPED", "yes")
+    command = script("print(ascii((sys.argv[1:], os.getcwd(), dict(os.environ))))")
+    there = tmp_path / "there"
+    there.mkdir()
+    async with Running(
+        [*command, "a b", "ü", ""], cwd=there, env={"MORE": "1", "DROPPED": None, "LC_ALL": "C.UTF-8"}
+    ) as process:
+        args, cwd, env = eval(await read_all(process))
+    assert args == ["a b", "ü", ""]
+    assert cwd == str(there)
+    assert env["INHERITED"] == "yes"
+    assert env["MORE"] == "1"
+    assert "DROPPED" not in env
+    async with Running(command, env={"ONLY": "1"}, inherit_env=False) as process:
+        _, _, env = eval(await read_all(process))
+    assert set(env) - {"LC_CTYPE"} == {"ONLY"}
+    async with Running(command, env={"ONLY": "1"}, inherit_env=["INHERITED"]) as process:
+        _, _, env = eval(await read_all(process))
+    assert set(env) - {"LC_CTYPE"} == {"ONLY", "INHERITED"}
+
+
+async def test_the_agent_leads_a_session_and_inherits_nothing_but_three_blocking_pipes(
+    script: Scripts,
+) -> None:
+    """Ctrl-C in a terminal does not reach it, and our descriptors and their modes are ours (T4)."""
+    read, write = os.pipe()
+    os.set_inheritable(read, True)
+    try:
+        command = script(
+            """
+            leads = os.getpid() == os.getpgid(0) == os.getsid(0)
+            fds = sorted(map(int, os.listdir("/proc/self/fd")))
+            print((leads, fds, [os.get_blocking(fd) for fd in (0, 1, 2)]))
+            """
+        )
+        async with Running(command) as process:
+            leads, fds, blocking = eval(await read_all(process))
+    finally:
+        os.close(read)
+        os.close(write)
+    assert leads is True
+    assert fds[:3] == [0, 1, 2]
+    assert fds[3:] in ([], [3])  # the listing itself
+    assert blocking == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda folder: AgentProcess(folder / "missing"), "not-found"),
+        (lambda folder: AgentProcess("/bin/sh", cwd=folder / "missing"), "bad-cwd"),
+        (lambda folder: AgentProcess(folder), "not-executable"),
+        (lambda folder: AgentProcess(_file(folder, "#!/no/such/interpreter\n")), "not-found"),
+        (lambda folder: AgentProcess(_file(folder, "no program\n")), "not-executable"),
+        (lambda folder: AgentProcess("/bin/sh", ["nul\0"]), "os-error"),
+        (lambda folder: AgentProcess("/bin/sh", ["x" * 10_000_000]), "os-error"),
+    ],
+)
+async def test_each_way_not_to_start_is_told_apart(
+    tmp_path: pathlib.Path, make: Callable[[pathlib.Path], AgentProcess], reason: str
+) -> None:
+    process = make(tmp_path)
+    with pytest.raises(AgentStartError) as caught:
+        await process.run()
+    assert caught.value.reason == reason
+    assert process.pid is None
+    with pytest.raises(RuntimeError, match="not started"):
+        _ = process.stream
+    await process.aclose_gracefully()
+    process.kill_now()
+
+
+def _file(folder: pathlib.Path, text: str) -> pathlib.Path:
+    path = folder / "agent"
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+async def test_a_process_that_was_never_run_can_be_closed() -> None:
+    process = AgentProcess("agent")
+    assert "not started" in repr(process)
+    assert process.stdout_activity is process.stderr_activity is None
+    assert process.stderr_tail() == ""
+    await process.aclose_gracefully()
+
+
+async def test_a_process_runs_once(script: Scripts) -> None:
+    async with Running(script(POLITE)) as process:
+        with pytest.raises(RuntimeError, match="only once"):
+            await process.run()
+
+
+def test_one_string_is_no_list_of_arguments() -> None:
+    with pytest.raises(TypeError, match="args"):
+        AgentProcess("agent", "acp")
+
+
+async def test_a_pipe_that_may_not_grow_keeps_its_size(
+    script: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_process, "STDOUT_PIPE_BYTES", 2**40)
+    async with Running(script(POLITE)) as process:
+        await process.stream.send_all(b"x\n")
+        assert await read_until(process, b"\n") == b"x\n"
+
+
+class CancelAtStep(trio.abc.Instrument):
+    """Cancels a scope when a task has made a number of steps."""
+
+    def __init__(self, scope: trio.CancelScope, steps: int) -> None:
+        self._scope = scope
+        self.left = steps
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        if task.name.endswith(("AgentProcess.run", "starter")):
+            self.left -= 1
+            if self.left == 0:
+                self._scope.cancel()
+
+
+async def test_a_cancellation_at_any_checkpoint_of_the_start_leaves_no_process(script: Scripts) -> None:
+    """Cancelled before its birth there is no process; after it, closing finds and ends it."""
+    command = script(POLITE)
+    outcomes = set()
+    for steps in range(1, 100):
+        process = AgentProcess(command[0], command[1:], shutdown_grace=LONG)
+        started = False
+        finished = trio.Event()
+
+        async def starter(process: AgentProcess = process, finished: trio.Event = finished) -> None:
+            nonlocal started
+            try:
+                async with trio.open_nursery() as nursery:
+                    try:
+                        await nursery.start(process.run)
+                        started = True
+                    finally:
+                        await process.aclose_gracefully()
+            finally:
+                finished.set()
+
+        with trio.fail_after(10):
+            async with trio.open_nursery() as nursery:
+                instrument = CancelAtStep(nursery.cancel_scope, steps)
+                trio.lowlevel.add_instrument(instrument)
+                try:
+                    nursery.start_soon(starter, name="starter")
+                    await trio.lowlevel.checkpoint()
+                    while nursery.child_tasks and not process.exited.is_set():
+                        with trio.CancelScope(shield=True):
+                            await trio.lowlevel.checkpoint()
+                        if process._done.is_set():
+                            break
+                finally:
+                    trio.lowlevel.remove_instrument(instrument)
+        outcomes.add((process.pid is not None, started))
+        assert not process.left_running
+        assert (process.pid is None) == (process.returncode is None)
+        if instrument.left > 0:
+            break
+    else:
+        pytest.fail("the start never came to its end")
+    assert {(False, False), (True, True)} <= outcomes
+
+
+async def test_a_start_that_is_cancelled_while_the_process_is_born_kills_it(
+    script: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody got the process, so nobody will close it: the supervisor must not wait for that."""
+    command = script(POLITE)
+    process = AgentProcess(command[0], command[1:], shutdown_grace=LONG)
+    real = trio.lowlevel.open_process
+
+    with trio.CancelScope() as scope:
+
+        async def open_process(*args: Any, **options: Any) -> trio.Process:
+            result = await real(*args, **options)
+            scope.cancel()
+            return result
+
+        monkeypatch.setattr(trio.lowlevel, "open_process", open_process)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(process.run)
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_an_interrupt_in_the_middle_of_a_closing_leaves_no_process(tmp_path: pathlib.Path) -> None:
+    """Ctrl-C hits the body; the process is closed on the way out and ignores it itself."""
+    script = Scripts(tmp_path)
+    command = script(POLITE)
+    process = AgentProcess(command[0], command[1:], shutdown_grace=LONG)
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            try:
+                await nursery.start(process.run)
+                signal.raise_signal(signal.SIGINT)
+                await trio.sleep_forever()
+            finally:
+                await process.aclose_gracefully()
+
+    with pytest.RaisesGroup(KeyboardInterrupt):
+        trio.run(main)
+    assert process.returncode == 0
+
+
+def test_the_tests_run_where_processes_have_groups() -> None:
+    assert sys.platform != "win32"

@@ -486,8 +486,13 @@ class Peer:
         self._fail_waiting(self._core.disconnect(), self._reason)
         self._scope.cancel()
 
+    @trio.lowlevel.enable_ki_protection
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Move the bytes until `stop`; meant for ``nursery.start``."""
+        """Move the bytes until `stop`.
+
+        Shielded, so ``nursery.start`` it only where no cancellation can be pending: `start` then would wait
+        for its end. ``nursery.start_soon`` will do; what is sent meanwhile is queued.
+        """
         with self._scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write_loop)
@@ -622,6 +627,7 @@ class Peer:
                 self._core.disconnect(),
             )
 
+    @trio.lowlevel.enable_ki_protection
     async def _write_loop(self) -> None:
         while self._write_error is None:
             if not self._outbox:

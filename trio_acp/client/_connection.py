@@ -118,22 +118,26 @@ class ClientConnection:
         self._closing = False
         self._nursery: trio.Nursery | None = None
         self._handlers_ended = trio.Event()
+        self._handlers_unwanted = False
 
     # Tasks outside of turns ----------------------------------------------------------------------------
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    @trio.lowlevel.enable_ki_protection
+    async def run(self) -> None:
         """Be the parent of handlers that belong to no turn, until `end_handlers`. Shielded."""
         with trio.CancelScope(shield=True):
             try:
                 async with trio.open_nursery() as nursery:
+                    if self._handlers_unwanted:
+                        return
                     self._nursery = nursery
-                    task_status.started()
                     await trio.sleep_forever()
             finally:
                 self._handlers_ended.set()
 
     def end_handlers(self) -> None:
         """Cancel all handlers that belong to no turn, and start no more: their requests get -32800."""
+        self._handlers_unwanted = True
         nursery, self._nursery = self._nursery, None
         if nursery is not None:
             nursery.cancel_scope.cancel()

@@ -32,7 +32,7 @@ from trio_acp.transports import AgentProcess
 from ._agent import ConnectedAgent
 from ._connection import ClientConnection
 from ._options import AcpOptions
-from ._outcome import choose_outcome, first_leaf, leave_block
+from ._outcome import choose_outcome, first_leaf, leave_block, without_cancelled
 
 __all__ = ["connect_acp", "open_acp"]
 
@@ -95,9 +95,10 @@ async def connect_acp(
     connection = ClientConnection(options, stream, link.explain_loss)
     closer = _Closer(connection, link.close)
     guard: _Guard = _Guard(connection, closer)
-    await nursery.start(guard.run)
+    deadline = trio.current_time() + options.startup_timeout
+    nursery.start_soon(guard.run)
     try:
-        introduction = await _introduce(connection, link)
+        introduction = await _introduce(connection, link, deadline)
     except BaseException:
         await guard.aclose()
         raise
@@ -120,11 +121,8 @@ class _StreamLink:
         return ConnectionLost("the agent closed the connection; open a new one")
 
     async def close(self) -> None:
-        with trio.move_on_after(STREAM_CLOSE_GRACE):
+        with trio.move_on_after(STREAM_CLOSE_GRACE), contextlib.suppress(trio.BrokenResourceError):
             await self._stream.aclose()
-
-    def kill(self) -> None:
-        """There is nothing to kill at the other end of a stream."""
 
     def progress(self) -> str:
         return ""
@@ -136,9 +134,8 @@ class _StreamLink:
 class _ProcessLink:
     """An agent's process."""
 
-    def __init__(self, process: AgentProcess, options: AcpOptions) -> None:
+    def __init__(self, process: AgentProcess) -> None:
         self._process = process
-        self._options = options
         self.command = process.command
         self.phase = "initialize"
 
@@ -146,6 +143,8 @@ class _ProcessLink:
         process = self._process
         with trio.move_on_after(EXIT_STATUS_GRACE):
             await process.exited.wait()
+            # Its last words may still be in the pipe, and they are what the error is read for.
+            await process.stderr_ended.wait()
         if process.returncode is None:
             return ConnectionLost("the agent closed its stdout but has not exited; open a new connection")
         return AgentExited(
@@ -186,8 +185,10 @@ def _exit_words(returncode: int) -> str:
 # Introduction ------------------------------------------------------------------------------------------
 
 
-async def _introduce(connection: ClientConnection, link: _StreamLink | _ProcessLink) -> InitializeResponse:
-    """Exchange ``initialize`` (I1, I2, I5) within the time for starting."""
+async def _introduce(
+    connection: ClientConnection, link: _StreamLink | _ProcessLink, deadline: float
+) -> InitializeResponse:
+    """Exchange ``initialize`` (I1, I2, I5) before the deadline for starting."""
     options = connection.options
     request = InitializeRequest(
         protocol_version=PROTOCOL_VERSION,
@@ -199,17 +200,18 @@ async def _introduce(connection: ClientConnection, link: _StreamLink | _ProcessL
         response: InitializeResponse = connection.read_result("initialize", InitializeResponse, result)
         return response
 
-    name = repr(link.command[0]) if link.command else "the agent"
+    name = _name(link.command)
     try:
-        with trio.fail_after(options.startup_timeout):
+        with trio.fail_at(deadline):
             introduction: InitializeResponse = await connection.peer.request(
                 "initialize", unstructure(request), convert=read
             )
     except trio.TooSlowError:
         raise link.start_error(
-            f"{name} did not answer initialize within {options.startup_timeout:g} s{link.progress()}; "
-            "raise startup_timeout if it needs longer, for example to install itself"
-            + _junk_note(connection),
+            f"{name} did not answer initialize within {options.startup_timeout:g} s{link.progress()}"
+            f"{_text_note(connection, '; it printed text such as ')}; is it an ACP agent, and does it get "
+            "the arguments that make it one? Raise startup_timeout if it needs longer, say to install "
+            "itself",
             "timeout",
         ) from None
     except RequestError as error:
@@ -227,24 +229,34 @@ async def _introduce(connection: ClientConnection, link: _StreamLink | _ProcessL
 def _lost_at_start(
     connection: ClientConnection, link: _StreamLink | _ProcessLink, name: str, error: AcpError
 ) -> AgentStartError:
-    talked = connection.peer.core.messages_received > 0
-    if not isinstance(error, ConnectionLost) or (connection.peer.junk_sample and not talked):
+    """Say why there will be no answer to ``initialize``, from the little that is known."""
+    if not isinstance(error, ConnectionLost):
+        return link.start_error(f"{name} does not speak ACP on its stdout: {error}", "not-acp")
+    returncode = error.returncode if isinstance(error, AgentExited) else None
+    if returncode is not None:
+        end = _exit_words(returncode)
+    else:
+        end = "closed its stdout and did not exit" if link.command else "closed the connection"
+    text = "" if connection.peer.core.messages_received else _text_note(connection, "")
+    if text and not returncode:
         return link.start_error(
-            f"{name} does not speak ACP on its stdout: it printed text{_junk_note(connection)}; "
-            "is it an ACP agent, and was it given the arguments that make it one?",
+            f"{name} does not speak ACP on its stdout: it printed text such as {text}, and then {end}; "
+            "is it an ACP agent, and does it get the arguments that make it one?",
             "not-acp",
         )
-    how = (
-        _exit_words(error.returncode)
-        if isinstance(error, AgentExited) and error.returncode is not None
-        else "went"
-    )
-    return link.start_error(f"{name} {how} before it answered initialize", "exited")
+    said = f"; it printed text such as {text}" if text else ""
+    hint = "; does it get the arguments that make it an ACP agent?" if returncode == 0 else ""
+    return link.start_error(f"{name} {end} before it answered initialize{said}{hint}", "exited")
 
 
-def _junk_note(connection: ClientConnection) -> str:
+def _name(command: tuple[str, ...]) -> str:
+    return repr(command[0]) if command else "the agent"
+
+
+def _text_note(connection: ClientConnection, introduction: str) -> str:
+    """Quote what the agent printed that is no message, if it did."""
     sample = connection.peer.junk_sample
-    return f" such as {sample!r}" if sample else ""
+    return f"{introduction}{sample.decode('utf-8', 'replace')!r}" if sample else ""
 
 
 # Closing -----------------------------------------------------------------------------------------------
@@ -280,13 +292,14 @@ class _Guard:
         self._asked = trio.Event()
         self._closed = trio.Event()
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    @trio.lowlevel.enable_ki_protection
+    async def run(self) -> None:
         """Run the connection; close it when asked to, or when cancelled."""
         try:
             async with trio.open_nursery() as nursery:
-                await nursery.start(self._connection.peer.run)
-                await nursery.start(self._connection.run)
-                task_status.started()
+                # Not `start`: under a cancellation it would wait for the end of these shielded tasks.
+                nursery.start_soon(self._connection.run)
+                nursery.start_soon(self._connection.peer.run)
                 nursery.start_soon(self._watch_callbacks)
                 try:
                     await self._asked.wait()
@@ -294,7 +307,7 @@ class _Guard:
                     await self._close()
                     nursery.cancel_scope.cancel()
         except BaseExceptionGroup as group:
-            raise first_leaf(group) from None
+            raise first_leaf(without_cancelled(group) or group) from None
         finally:
             self._closed.set()
         if self._connection.callback_failures:
@@ -316,12 +329,24 @@ class OpenAcp:
     """What `open_acp` returns: the block in which an agent runs."""
 
     def __init__(self, options: AcpOptions) -> None:
+        assert options.command is not None
         self._options = options
+        self._process = AgentProcess(
+            options.command,
+            options.args,
+            cwd=options.cwd,
+            env=options.env,
+            inherit_env=options.inherit_env,
+            on_stderr=None if options.on_stderr is None else self._stderr_line,
+            shutdown_grace=options.shutdown_grace,
+        )
+        self._link = _ProcessLink(self._process)
         self._scope = trio.CancelScope()
         self._manager: Any = None
         self._connection: ClientConnection | None = None
-        self._link: _ProcessLink | None = None
         self._nursery: trio.Nursery | None = None
+        self._early_failure: BaseException | None = None
+        """What ``on_stderr`` raised before there was a connection to tell."""
 
     @trio.lowlevel.enable_ki_protection
     async def __aenter__(self) -> ConnectedAgent:
@@ -337,24 +362,26 @@ class OpenAcp:
             raise
 
     async def _start(self, nursery: trio.Nursery) -> ConnectedAgent:
-        options = self._options
-        assert options.command is not None
-        process = AgentProcess(
-            options.command,
-            options.args,
-            cwd=options.cwd,
-            env=options.env,
-            inherit_env=options.inherit_env,
-            on_stderr=None if options.on_stderr is None else self._stderr_line,
-            shutdown_grace=options.shutdown_grace,
-        )
-        self._link = link = _ProcessLink(process, options)
-        await nursery.start(process.run)
+        options, process, link = self._options, self._process, self._link
+        deadline = trio.current_time() + options.startup_timeout
+        with trio.CancelScope(deadline=deadline) as spawning:
+            await nursery.start(process.run)
+        if spawning.cancelled_caught:
+            raise AgentStartError(
+                f"{_name(link.command)} could not be started within {options.startup_timeout:g} s; "
+                "raise startup_timeout if the machine is that slow",
+                phase="spawn",
+                reason="timeout",
+                command=link.command,
+            )
         self._connection = connection = ClientConnection(options, process.stream, link.explain_loss)
-        await nursery.start(connection.peer.run)
-        await nursery.start(connection.run)
+        if self._early_failure is not None:
+            connection.callback_failed(self._early_failure)
+        # Not `start`: under a cancellation it would wait for the end of these shielded tasks.
+        nursery.start_soon(connection.run)
+        nursery.start_soon(connection.peer.run)
         nursery.start_soon(self._watch_callbacks, connection)
-        introduction = await _introduce(connection, link)
+        introduction = await _introduce(connection, link, deadline)
         link.phase = "running"
         return ConnectedAgent(connection, introduction, self._close)
 
@@ -363,9 +390,10 @@ class OpenAcp:
         try:
             self._options.on_stderr(line)
         except BaseException as error:
-            if self._connection is None:
-                raise
-            self._connection.callback_failed(error)
+            if self._connection is not None:
+                self._connection.callback_failed(error)
+            elif self._early_failure is None:
+                self._early_failure = error
 
     async def _watch_callbacks(self, connection: ClientConnection) -> None:
         await connection.callback_failure.wait()
@@ -373,15 +401,11 @@ class OpenAcp:
 
     async def _close(self) -> None:
         """End the connection and the process. Shielded and bounded; a Ctrl-C meanwhile kills at once."""
-        link = self._link
-        if link is None:
-            return
-        link.phase = "closing"
+        self._link.phase = "closing"
         if self._connection is not None:
-            await _Closer(self._connection, link.close)()
+            await _Closer(self._connection, self._link.close)()
         else:
-            with trio.CancelScope(shield=True):
-                await link.close()
+            await self._link.close()
 
     async def __aexit__(
         self,
@@ -395,19 +419,38 @@ class OpenAcp:
     async def _leave(self, exc: BaseException | None) -> bool:
         assert self._nursery is not None
         outcome = exc
+        if exc is not None and _interrupts(exc) > 1:
+            self._link.kill()
         try:
             await self._close()
         except KeyboardInterrupt as interrupt:
             outcome = interrupt
-            if self._link is not None:
-                self._link.kill()
+            self._link.kill()
             with contextlib.suppress(KeyboardInterrupt):
                 await self._close()
         self._nursery.cancel_scope.cancel()
+        crash: BaseException | None = None
         try:
             await self._manager.__aexit__(None, None, None)
         except BaseException as error:
-            if outcome is None:
-                outcome = first_leaf(error)
+            crash = first_leaf(without_cancelled(error) or error)
         failures = [] if self._connection is None else self._connection.callback_failures
-        return leave_block(self._scope, exc, choose_outcome(outcome, failures, None))
+        if outcome is None:
+            outcome, crash = crash, None
+        return leave_block(self._scope, exc, choose_outcome(outcome, failures, crash))
+
+
+def _interrupts(error: BaseException) -> int:
+    """Count the Ctrl-C's behind an exception: more than one if some came while one was being dealt with."""
+    found = 0
+    seen: set[int] = set()
+    rest: list[BaseException | None] = [error]
+    while rest:
+        one = rest.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            found += isinstance(one, KeyboardInterrupt)
+            rest.append(one.__context__)
+            if isinstance(one, BaseExceptionGroup):
+                rest.extend(one.exceptions)
+    return found

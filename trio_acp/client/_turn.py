@@ -10,7 +10,7 @@ import trio
 
 from trio_acp.schema import PlanEntry, SessionUpdate, StopReason, UsageUpdate
 
-from ._outcome import choose_outcome, first_leaf, leave_block
+from ._outcome import choose_outcome, first_leaf, leave_block, without_cancelled
 from ._running import RunningTurn
 from ._snapshots import Message, ToolCallState
 
@@ -228,8 +228,11 @@ class Turn:
         try:
             await self._manager.__aexit__(None, None, None)
         except BaseException as error:
-            # Only cancellations can come from the turn's tasks; everything else was collected.
-            if outcome is None:
+            # A cancellation, or what no `except Exception` takes: a Ctrl-C that hit a handler.
+            rest = without_cancelled(error)
+            if rest is not None:
+                run.callbacks.append(first_leaf(rest))
+            elif outcome is None:
                 outcome = first_leaf(error)
         library = run.verdict or (None if self._told else run.error)
         return leave_block(run.scope, exc, choose_outcome(outcome, run.callbacks, library))

@@ -1,0 +1,46 @@
+"""Be an agent: `AgentApp`, and what its handlers work with.
+
+A handler gets a `PromptContext` for each turn. Through it, it tells the client what it does, and uses the
+client's
+files, terminals and user. Neither this package nor `trio_acp.client` imports the other.
+"""
+
+from __future__ import annotations
+
+from ._app import DEFAULT_CANCEL_GRACE as DEFAULT_CANCEL_GRACE
+from ._app import AgentApp as AgentApp
+from ._client import ConnectedClient as ConnectedClient
+from ._context import PromptContext as PromptContext
+from ._file_store import FileSessionStore as FileSessionStore
+from ._handlers import HandlerError as HandlerError
+from ._sessions import AgentSession as AgentSession
+from ._spec import OverlappingPrompts as OverlappingPrompts
+from ._store import InvalidCursor as InvalidCursor
+from ._store import MemorySessionStore as MemorySessionStore
+from ._store import SessionDamaged as SessionDamaged
+from ._store import SessionRecord as SessionRecord
+from ._store import SessionStore as SessionStore
+from ._terminals import CommandResult as CommandResult
+from ._terminals import TerminalHandle as TerminalHandle
+from ._terminals import TerminalOutputStream as TerminalOutputStream
+from ._tool_calls import ToolCallContext as ToolCallContext
+
+__all__ = [
+    "DEFAULT_CANCEL_GRACE",
+    "AgentApp",
+    "AgentSession",
+    "CommandResult",
+    "ConnectedClient",
+    "FileSessionStore",
+    "HandlerError",
+    "InvalidCursor",
+    "MemorySessionStore",
+    "OverlappingPrompts",
+    "PromptContext",
+    "SessionDamaged",
+    "SessionRecord",
+    "SessionStore",
+    "TerminalHandle",
+    "TerminalOutputStream",
+    "ToolCallContext",
+]

@@ -1,0 +1,313 @@
+"""One client: the dispatcher in the read loop, the tasks that it starts, and the end of both."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, final
+
+import trio
+
+from trio_acp._core import JunkLine
+from trio_acp._errors import (
+    AcpError,
+    ConnectionClosed,
+    ConnectionLost,
+    InternalError,
+    InvalidParams,
+    RemoteProtocolError,
+    RequestError,
+    SchemaError,
+)
+from trio_acp._peer import IncomingRequest, Peer
+from trio_acp.schema import CloseSessionRequest
+
+from ._client import ConnectedClient
+from ._groups import sole_error
+from ._handlers import Invocation
+from ._methods import take_notification, take_request
+from ._order import Lines, Ticket
+from ._sessions import AgentSession
+
+if TYPE_CHECKING:
+    from ._live import LiveSession
+    from ._spec import AppSpec
+    from ._turns import Turn
+
+__all__ = ["AgentConnection"]
+
+logger = logging.getLogger("trio_acp")
+
+INPUT_END_GRACE: Final = 1.0
+"""Seconds that running requests have, after the client has closed its end, to finish with an answer."""
+
+FLUSH_GRACE: Final = 1.0
+"""Seconds that the last answers have to be written in."""
+
+CLOSE_GRACE: Final = 2.0
+"""Seconds that the sessions have to be saved and closed in when the client has gone."""
+
+
+@final
+class AgentConnection:
+    """One client, from its first byte to its last; the dispatcher of its peer.
+
+    Args:
+        spec: the app that serves it.
+        stream: the way to it.
+    """
+
+    def __init__(self, spec: AppSpec, stream: trio.abc.Stream) -> None:
+        self.spec = spec
+        self.sessions: dict[str, LiveSession] = {}
+        self.opening: dict[str, LiveSession] = {}
+        self.lines = Lines()
+        self.initialize_received = False
+        self.initialized = False
+        self.notification_tasks = 0
+        self._stream = stream
+        self._nursery: trio.Nursery | None = None
+        self._ended = trio.Event()
+        self._reason: AcpError | None = None
+        self._callback_error: BaseException | None = None
+        self._running = 0
+        self._idle = trio.Event()
+        direct = hasattr(stream, "send_nowait")
+        self.peer = Peer(
+            (_WatchedDirectStream if direct else _WatchedStream)(stream, self._input_ends),
+            self,
+            answer_junk=True,
+            max_junk_lines=None,
+            max_message_bytes=spec.max_message_bytes,
+            on_wire=spec.on_wire,
+            redact_wire=spec.redact_wire,
+        )
+        self.client = ConnectedClient(self.peer)
+
+    async def serve(self) -> None:
+        """Serve the client until it has gone.
+
+        Raises:
+            RemoteProtocolError: what it sent could not be read on, or it did not read.
+        """
+        try:
+            async with trio.open_nursery() as io:
+                try:
+                    async with trio.open_nursery() as tasks:
+                        self._nursery = tasks
+                        await io.start(self.peer.run)
+                        await self._ended.wait()
+                        tasks.cancel_scope.cancel()
+                finally:
+                    self._nursery = None
+                    await self._finish()
+        except BaseExceptionGroup as group:
+            error = sole_error(group)
+            if error is group:
+                raise
+            raise error from error.__cause__
+        if self._callback_error is not None:
+            raise self._callback_error
+        if isinstance(self._reason, RemoteProtocolError):
+            raise self._reason
+
+    async def _finish(self) -> None:
+        """Let the last answers out, save and free the sessions, and close the stream; bounded."""
+        try:
+            with trio.move_on_after(FLUSH_GRACE, shield=True):
+                await self.peer.flush()
+            with trio.move_on_after(CLOSE_GRACE, shield=True) as scope:
+                for live in list(self.sessions.values()):
+                    await self._close_session(live)
+            if scope.cancelled_caught:
+                logger.warning("the sessions of a client that has gone were not closed in %g s", CLOSE_GRACE)
+        finally:
+            self.peer.stop()
+            # Closing with grace would wait for a client that may not read.
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(self._stream)
+
+    async def _close_session(self, live: LiveSession) -> None:
+        """Do for a session what ``session/close`` does, where nobody waits for an answer."""
+        live.closed = True
+        if live.recorder is not None:
+            await live.recorder.flush()
+        handler = self.spec.handlers.get("on_close_session")
+        if handler is not None:
+            request = CloseSessionRequest(live.id)
+            try:
+                await handler(Invocation(self.client, request=request, session=AgentSession(live)))
+            except Exception:
+                logger.exception("the on_close_session handler failed for session %r", live.id)
+
+    # Tasks -------------------------------------------------------------------------------------------
+
+    def _start_soon(self, task: Callable[[], Awaitable[None]]) -> None:
+        if self._nursery is None:
+            raise InternalError("the agent is shutting down; nothing new can be started")
+        self._running += 1
+        self._nursery.start_soon(self._run, task)
+
+    async def _run(self, task: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await task()
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+    def serve_request(
+        self,
+        request: IncomingRequest,
+        ticket: Ticket | None,
+        work: Callable[[], Awaitable[Any]],
+        after: Callable[[bool], None] | None = None,
+    ) -> None:
+        """Have a request answered by a task.
+
+        Args:
+            request: the request.
+            ticket: its place among the requests of its session.
+            work: makes the result, as JSON values.
+            after: called when the answer has been queued, before anything else can be, with whether it was a
+                result.
+        """
+
+        async def task() -> None:
+            succeeded = False
+
+            async def in_order() -> Any:
+                nonlocal succeeded
+                if ticket is not None:
+                    await ticket.begin()
+                await trio.lowlevel.checkpoint_if_cancelled()
+                result = await work()
+                succeeded = True
+                return result
+
+            try:
+                await request.serve(in_order, failed)
+            finally:
+                if after is not None:
+                    after(succeeded)
+
+        def failed(error: Exception) -> None:
+            if isinstance(sole_error(error), (ConnectionLost, ConnectionClosed)):
+                logger.debug("a %s request ended with its client", request.method)
+            else:
+                logger.error("a %s request failed", request.method, exc_info=error)
+
+        self._start_soon(task)
+
+    def start_turn(self, turn: Turn) -> None:
+        """Have a turn run as a task."""
+        self._start_soon(turn.run)
+
+    def start_notification(self, ticket: Ticket, method: str, work: Callable[[], Awaitable[Any]]) -> None:
+        """Have a notification worked on by a task. What that raises is logged: nobody waits for an answer."""
+
+        async def task() -> None:
+            await ticket.begin()
+            try:
+                await work()
+            except Exception:
+                logger.exception("the handler of %s failed", method)
+            finally:
+                self.notification_tasks -= 1
+
+        self._start_soon(task)
+        self.notification_tasks += 1
+
+    def start_watch(self, watch: Callable[[], Awaitable[None]]) -> None:
+        """Run something that only watches, and is not waited for when the client has closed its end."""
+        if self._nursery is not None:
+            self._nursery.start_soon(watch)
+
+    # What arrives: called in the read loop -------------------------------------------------------------
+
+    def request(self, request: IncomingRequest) -> None:
+        """Answer a request, or start the task that does."""
+        try:
+            take_request(self, request)
+        except SchemaError as error:
+            request.refuse(InvalidParams(str(error)))
+        except RequestError as error:
+            request.refuse(error)
+
+    def notification(self, method: str, params: dict[str, Any], size: int) -> None:
+        """Act on a notification; what is unknown or malformed is dropped (W5)."""
+        try:
+            take_notification(self, method, params)
+        except (SchemaError, RequestError) as error:
+            logger.warning("dropped a %s notification: %s", method, error)
+
+    def junk(self, event: JunkLine) -> None:
+        """Take note of a line that is no JSON; it has been answered (W4)."""
+        logger.warning("the client sent a line that is %s", event.reason)
+
+    def callback_failed(self, error: BaseException) -> None:
+        """End the connection with the error that ``on_wire`` raised."""
+        self._callback_error = error
+        self._ended.set()
+
+    def disconnected(self, reason: AcpError) -> None:
+        """End everything: the client is gone."""
+        self._reason = reason
+        self.client.end_input()
+        self._ended.set()
+
+    async def loss(self) -> AcpError:
+        """Say why the input ended."""
+        return ConnectionLost("the client closed the connection")
+
+    async def may_read(self) -> None:
+        """Read on: requests are bounded by the core, and nothing else is kept."""
+
+    async def _input_ends(self) -> None:
+        """Let what runs come to its end when the client has closed its end; it may still read the answers."""
+        self.client.end_input()
+        for live in list(self.sessions.values()):
+            live.cancel()
+        with trio.move_on_after(INPUT_END_GRACE):
+            while self._running:
+                self._idle = trio.Event()
+                await self._idle.wait()
+
+
+class _WatchedStream(trio.abc.Stream):
+    """A stream that reports the end of its input before its reader sees it."""
+
+    def __init__(self, stream: trio.abc.Stream, input_ends: Callable[[], Awaitable[None]]) -> None:
+        self.stream = stream
+        self._input_ends = input_ends
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        """Return the next bytes; nothing when there are no more, however that came."""
+        try:
+            data = await self.stream.receive_some(max_bytes)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            data = b""
+        if not data:
+            await self._input_ends()
+        return data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send all bytes."""
+        await self.stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait until there is room for some bytes."""
+        await self.stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self.stream.aclose()
+
+
+class _WatchedDirectStream(_WatchedStream):
+    """The same, for a stream that also takes bytes without a task switch."""
+
+    def send_nowait(self, data: bytes | memoryview) -> int:
+        """Send what fits now; return how many bytes that were."""
+        sent: int = self.stream.send_nowait(data)  # type: ignore[attr-defined]
+        return sent

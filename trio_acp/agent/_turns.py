@@ -1,0 +1,251 @@
+"""One turn: a prompt, its handler, and exactly one answer whatever becomes of it (T1, X2)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, final
+
+import trio
+
+from trio_acp._errors import ConnectionClosed, ConnectionLost, InternalError, RequestError
+from trio_acp._peer import error_for_wire
+from trio_acp.schema import PromptRequest, PromptResponse, StopReason
+
+from ._context import PromptContext
+from ._groups import sole_error
+from ._handlers import BoundHandler, Invocation, call, to_wire
+from ._sessions import AgentSession
+from ._updates import Emitter, content_to_wire
+
+if TYPE_CHECKING:
+    from trio_acp._peer import IncomingRequest
+
+    from ._connection import AgentConnection
+    from ._live import LiveSession
+    from ._order import Ticket
+
+__all__ = ["Turn"]
+
+logger = logging.getLogger("trio_acp")
+
+TITLE_CHARACTERS = 80
+"""Characters of the first prompt that stand in for a session's title in lists."""
+
+
+@final
+class Turn:
+    """A prompt from its arrival to its answer.
+
+    Made in the read loop when the prompt arrives, so that a cancellation right behind it finds the turn.
+
+    Args:
+        connection: runs it.
+        live: the session.
+        request: the prompt, to be answered.
+        prompt: the same, typed.
+        handler: answers it.
+        arguments: what follows the command's name, if the handler is that of a command.
+        ticket: its place among the requests of the session.
+        cancel_grace: seconds that a cancelled handler has before it is answered for.
+    """
+
+    def __init__(
+        self,
+        connection: AgentConnection,
+        live: LiveSession,
+        request: IncomingRequest,
+        prompt: PromptRequest,
+        handler: BoundHandler,
+        arguments: str,
+        ticket: Ticket,
+        cancel_grace: float,
+    ) -> None:
+        self.live = live
+        self.prompt = prompt
+        self.emitter = Emitter(live)
+        self.cancel_requested = False
+        self.finished = trio.Event()
+        self._request = request
+        self._handler = handler
+        self._arguments = arguments
+        self._ticket = ticket
+        self._cancel_grace = cancel_grace
+        self._connection = connection
+        self._started = False
+        self._scope = trio.CancelScope()
+        self._decided = False
+        self._answered = False
+
+    # In the read loop --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Have the handler run, as a task."""
+        self._connection.start_turn(self)
+        self._started = True
+        self.live.turn = self
+
+    def wait_in_line(self) -> None:
+        """Wait for the turn before this one, which starts it at its end."""
+        self._ticket.pass_by()
+        self.live.queue.append(self)
+
+    def cancel(self) -> None:
+        """Cancel the turn (X2): idempotent, and without effect once the handler has returned."""
+        if self.cancel_requested or self._decided:
+            return
+        self.cancel_requested = True
+        if not self._started:
+            self.live.queue.remove(self)
+            self._answer(_stopped(StopReason.CANCELLED))
+            return
+        self._scope.cancel()
+        self._connection.start_watch(self._answer_after_grace)
+
+    # As a task ---------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Run the handler, and answer."""
+        answer: dict[str, Any] | RequestError = _stopped(StopReason.CANCELLED)
+        try:
+            with self._scope:
+                await self._ticket.begin()
+                answer = await self._handle()
+        except BaseException as error:
+            self._decided = True
+            cancellation, rest = _split(error)
+            answer = self._answer_for(rest)
+            if cancellation is not None or not isinstance(rest, Exception):
+                # All of it is being cancelled, or the program ends; but the client gets its answer. What a
+                # handler raises of its own is for the log and never ends the connection.
+                self._answer(answer)
+                raise (error if not isinstance(rest, Exception) else cancellation or error) from None
+        self._decided = True
+        if self.live.recorder is not None and not self._answered:
+            await self.live.recorder.flush_soon()
+        self._answer(answer)
+
+    async def _handle(self) -> dict[str, Any]:
+        cancelled = self._cancelled_answer()
+        if cancelled is not None:
+            return cancelled
+        await self._record_prompt()
+        session: AgentSession[Any] = AgentSession(self.live)
+        invocation = Invocation(
+            self.live.client,
+            request=self.prompt,
+            session=session,
+            ctx=PromptContext(self, session),
+            arguments=self._arguments,
+        )
+        result = await call(self._handler, invocation)
+        # From here on a cancellation comes too late; one that came before makes the result moot.
+        self._decided = True
+        return self._cancelled_answer() or self._read(result)
+
+    def _cancelled_answer(self) -> dict[str, Any] | None:
+        return _stopped(StopReason.CANCELLED) if self.cancel_requested else None
+
+    def _read(self, result: Any) -> dict[str, Any]:
+        """Turn what a handler returned into the answer."""
+        match result:
+            case None:
+                return _stopped(StopReason.END_TURN)
+            case StopReason():
+                return _stopped(result)
+            case str():
+                if result:
+                    self.emitter.text_nowait(result)
+                return _stopped(StopReason.END_TURN)
+            case PromptResponse():
+                wire: dict[str, Any] = to_wire(result)
+                return wire
+            case _:
+                raise TypeError(
+                    f"a prompt handler returned {result!r:.100}; it may return None, a StopReason, a string "
+                    "(the last message), or a PromptResponse"
+                )
+
+    def _answer_for(self, error: BaseException | None) -> dict[str, Any] | RequestError:
+        """Decide what to answer when the handler raised; None stands for a cancellation."""
+        if not isinstance(error, Exception):
+            return _stopped(StopReason.CANCELLED)
+        cause = sole_error(error)
+        if self.cancel_requested:
+            # Never an error for a cancellation, whatever came of it inside (X2).
+            logger.info("a cancelled turn of session %r ended in an error", self.live.id, exc_info=cause)
+            return _stopped(StopReason.CANCELLED)
+        if isinstance(cause, (ConnectionLost, ConnectionClosed)):
+            logger.debug("a turn of session %r ended with its client", self.live.id)
+            return InternalError("the connection ended")
+        wire_error = error_for_wire(error)
+        if wire_error is not cause:
+            logger.error("a turn of session %r failed", self.live.id, exc_info=cause)
+        return wire_error
+
+    def _answer(self, answer: dict[str, Any] | RequestError) -> None:
+        """Queue the answer, behind all updates; free the session. Only the first one counts."""
+        if self._answered:
+            return
+        self._answered = self._decided = True
+        self.emitter.close("the turn has been answered; use the session for what is to be told later")
+        if isinstance(answer, RequestError):
+            self._request.refuse(answer)
+        else:
+            self._request.answer(answer)
+        self.finished.set()
+        if self.live.turn is self:
+            self.live.turn = None
+            if self.live.queue:
+                self.live.queue.popleft().start()
+
+    async def _answer_after_grace(self) -> None:
+        """Answer for a handler that does not end though it was cancelled."""
+        with trio.move_on_after(self._cancel_grace):
+            await self.finished.wait()
+        if not self._answered:
+            logger.warning(
+                "a handler of session %r goes on %g s after its turn was cancelled; it was answered for",
+                self.live.id,
+                self._cancel_grace,
+            )
+            self._answer(_stopped(StopReason.CANCELLED))
+
+    # The record --------------------------------------------------------------------------------------
+
+    async def _record_prompt(self) -> None:
+        """Keep what the user said, before anything is done about it."""
+        recorder = self.live.recorder
+        if recorder is None:
+            return
+        message_id = self.live.new_id("msg")
+        for block in self.prompt.prompt:
+            recorder.add(
+                {
+                    "sessionUpdate": "user_message_chunk",
+                    "content": content_to_wire(block),
+                    "messageId": message_id,
+                }
+            )
+        if self.live.title is None and self.live.listed_title is None:
+            self.live.listed_title = self._first_line()
+        await recorder.flush()
+
+    def _first_line(self) -> str | None:
+        for block in self.prompt.prompt:
+            text = getattr(block, "text", "")
+            if isinstance(text, str) and text.strip():
+                return text.strip().splitlines()[0][:TITLE_CHARACTERS]
+        return None
+
+
+def _stopped(reason: StopReason) -> dict[str, Any]:
+    return {"stopReason": reason.value}
+
+
+def _split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
+    """Tell the cancellation in an error from what else it holds."""
+    if isinstance(error, trio.Cancelled):
+        return error, None
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(trio.Cancelled)
+    return None, error

@@ -196,15 +196,20 @@ def _range_misfit(field: IntegerPropertySchema | NumberPropertySchema, value: fl
 def _selection_misfit(field: MultiSelectPropertySchema, value: Any) -> str | None:
     if not isinstance(value, list):
         return "is not a list"
+    chosen: list[Any] = value
     match field.items:
         case StringMultiSelectItems(enum=offered):
-            unknown = [each for each in value if each not in offered]
+            unknown = [each for each in chosen if each not in offered]
         case TitledMultiSelectItems(any_of=options):
-            unknown = [each for each in value if each not in [option.const for option in options]]
+            unknown = [each for each in chosen if each not in [option.const for option in options]]
         case _:
             unknown = []
     if unknown:
         return f"holds {unknown[0]!r}, which is not on offer"
-    if not (field.min_items or 0) <= len(value) <= (math.inf if field.max_items is None else field.max_items):
-        return f"holds {len(value)} choices"
+    if (
+        not (field.min_items or 0)
+        <= len(chosen)
+        <= (math.inf if field.max_items is None else field.max_items)
+    ):
+        return f"holds {len(chosen)} choices"
     return None

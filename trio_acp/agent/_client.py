@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 import trio
 
@@ -115,7 +115,7 @@ class ConnectedClient:
         if known is None:
             value: Any = unstructure(self._capabilities)
             for step in capability.split("."):
-                value = value.get(step) if isinstance(value, dict) else None
+                value = cast("dict[str, Any]", value).get(step) if isinstance(value, dict) else None
             # A marker is an object, and an empty one counts (I3).
             known = self._offers[capability] = value is not None and value is not False
         return known
@@ -173,8 +173,11 @@ class ConnectedClient:
         self.require("terminal")
 
         def release(result: Any) -> None:
-            if isinstance(result, dict) and isinstance(result.get("terminalId"), str):
-                self.release_nowait(request.session_id, result["terminalId"])
+            match result:
+                case {"terminalId": str(terminal_id)}:
+                    self.release_nowait(request.session_id, terminal_id)
+                case _:
+                    pass
 
         return await self._call("terminal/create", request, CreateTerminalResponse, release)
 

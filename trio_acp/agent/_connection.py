@@ -309,5 +309,6 @@ class _WatchedDirectStream(_WatchedStream):
 
     def send_nowait(self, data: bytes | memoryview) -> int:
         """Send what fits now; return how many bytes that were."""
-        sent: int = self.stream.send_nowait(data)  # type: ignore[attr-defined]
+        stream: Any = self.stream
+        sent: int = stream.send_nowait(data)
         return sent

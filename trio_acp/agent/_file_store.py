@@ -3,13 +3,12 @@ last line."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, final
 
@@ -116,7 +115,8 @@ class FileSessionStore:
                 if self._create(path, session_id, line):
                     return
                 file = path.open("r+b")  # pragma: no cover - another program made it in this very moment
-            with file, _locked(file):
+            with file:
+                _lock(file)
                 self._check_header(file, path, session_id)
                 size = file.seek(0, os.SEEK_END)
                 end = _end_of_last_line(file, size)
@@ -155,16 +155,16 @@ class FileSessionStore:
             header: Any = decode(line)
         except ValueError:
             raise SessionDamaged(name, "its first line is not JSON", str(path)) from None
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
-            raise SessionDamaged(name, "its first line is no header of a session", str(path))
-        if header.get("version") != VERSION:
-            raise SessionDamaged(
-                name, f"it has version {header.get('version')!r}, this program reads {VERSION}", str(path)
-            )
-        found = header.get("sessionId")
-        if not isinstance(found, str) or session_id not in (None, found):
-            raise SessionDamaged(name, f"it belongs to session {found!r}", str(path))
-        return found
+        match header:
+            case {"format": format, "version": version, "sessionId": str(found)} if format == FORMAT:
+                if version != VERSION:
+                    reason = f"it has version {version!r}, this program reads {VERSION}"
+                    raise SessionDamaged(name, reason, str(path))
+                if session_id not in (None, found):
+                    raise SessionDamaged(name, f"it belongs to session {found!r}", str(path))
+                return found
+            case _:
+                raise SessionDamaged(name, "its first line is no header of a session", str(path))
 
     def _load(self, session_id: str) -> tuple[SessionRecord, list[dict[str, Any]]] | None:
         path = self.path(session_id)
@@ -253,11 +253,9 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-@contextlib.contextmanager
-def _locked(file: BinaryIO) -> Iterator[None]:
-    """Hold a file alone, as far as the system can do that; closing it lets go of it."""
+def _lock(file: BinaryIO) -> None:
+    """Hold a file alone, as far as the system can do that, until it is closed."""
     if sys.platform != "win32":
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX)
-    yield

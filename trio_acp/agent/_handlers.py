@@ -63,9 +63,9 @@ class Invocation:
     session: AgentSession[Any] | None = None
     ctx: PromptContext | None = None
     response: InitializeResponse | None = None
-    transcript: list[SessionUpdate] = attrs.field(factory=list)
+    transcript: list[SessionUpdate] = attrs.field(factory=list["SessionUpdate"])
     method: str = ""
-    params: Mapping[str, Any] = attrs.field(factory=dict)
+    params: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
     arguments: str = ""
 
 

@@ -174,6 +174,8 @@ class LiveSession:
                 self.enter_mode(update["currentModeId"])
             case "config_option_update":
                 self.config_options = structure(list[SessionConfigOption], update["configOptions"])
+            case _:
+                pass
 
     def mode_ids(self) -> list[str]:
         """Return the ids of the session's modes."""

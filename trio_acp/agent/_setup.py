@@ -438,7 +438,9 @@ def set_config_option(connection: AgentConnection, request: IncomingRequest) -> 
         else:
             _choose(live, params.config_id, params.value)
         await _save(live)
-        response = to_wire(result) if isinstance(result, SetSessionConfigOptionResponse) else {}
+        response: dict[str, Any] = (
+            to_wire(result) if isinstance(result, SetSessionConfigOptionResponse) else {}
+        )
         return {**response, "configOptions": _options_to_wire(live)}
 
     def after(succeeded: bool) -> None:

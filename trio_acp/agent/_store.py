@@ -88,13 +88,13 @@ class SessionRecord:
 
     session_id: str
     cwd: str
-    additional_directories: list[str] = attrs.field(factory=list)
+    additional_directories: list[str] = attrs.field(factory=list[str])
     title: str | None = None
     created_at: str = ""
     updated_at: str = ""
     mode_id: str | None = None
-    config_values: dict[str, str | bool] = attrs.field(factory=dict)
-    data: dict[str, Any] = attrs.field(factory=dict)
+    config_values: dict[str, str | bool] = attrs.field(factory=dict[str, "str | bool"])
+    data: dict[str, Any] = attrs.field(factory=dict[str, Any])
 
 
 @runtime_checkable

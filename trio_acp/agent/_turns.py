@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import trio
 
@@ -247,5 +247,6 @@ def _split(error: BaseException) -> tuple[BaseException | None, BaseException | 
     if isinstance(error, trio.Cancelled):
         return error, None
     if isinstance(error, BaseExceptionGroup):
-        return error.split(trio.Cancelled)
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return group.split(trio.Cancelled)
     return None, error

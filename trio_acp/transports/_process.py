@@ -22,8 +22,6 @@ from ._stderr import StderrLog
 if sys.platform == "win32":  # pragma: no cover - Windows
     from ._windows import WindowsReceiveHalf, WindowsSendHalf
 else:
-    import fcntl
-
     from ._fd import FdReceiveStream, FdSendStream
 
 __all__ = ["AgentProcess"]
@@ -41,10 +39,6 @@ EXIT_DRAIN_GRACE: Final = 0.5
 
 POLL_INTERVAL: Final = 0.02
 """Seconds between two looks at what nobody reports: the end of helpers whose leader has gone."""
-
-STDOUT_PIPE_BYTES: Final = 256 * 1024
-"""Wanted capacity of the agent's stdout pipe, where the system lets us ask: fewer wake-ups for large
-messages. Moderate, since Linux bounds the sum over all pipes of a user."""
 
 
 class InputPipe(SendHalf, Protocol):
@@ -143,7 +137,6 @@ class AgentProcess:
         self._used = False
         self._done = trio.Event()
         self._end = trio.Event()  # the process has exited, or is to
-        self._kill = False
         self._patience = trio.CancelScope()  # the waits that kill_now() cuts short
         self._group: ProcessGroup | None = None
         self._stderr_log = StderrLog(on_stderr)
@@ -221,9 +214,9 @@ class AgentProcess:
     def kill_now(self) -> None:
         """Kill the process and its group at once; an `aclose_gracefully` under way ends without patience.
 
-        Synchronous, harmless when called again, before the start or after the end.
+        Synchronous, and harmless when called again or after the end. A process that is just being started
+        is killed as soon as it exists.
         """
-        self._kill = True
         if self._group is not None:
             self._group.kill()
         self._end.set()
@@ -237,7 +230,8 @@ class AgentProcess:
 
         A cancellation before the process is started stops the start, and leaves no process. Afterwards the
         supervisor is shielded, so that a cancellation can still be told to the agent: it returns when the
-        process has exited or `aclose_gracefully` was called.
+        process has exited, by itself or by `aclose_gracefully`, and nothing of its group is left. What the
+        agent wrote can still be read then; `aclose_gracefully` closes the streams.
 
         Raises:
             AgentStartError: the process could not be started; `reason` says why.
@@ -305,7 +299,6 @@ class AgentProcess:
                 stdin, to_stdin = _pipe(read=theirs, write=ours)
                 from_stdout, stdout = _pipe(read=ours, write=theirs)
                 from_stderr, stderr = _pipe(read=ours, write=theirs)
-                _enlarge(from_stdout)
                 process = await trio.lowlevel.open_process(
                     self.command,
                     executable=executable,
@@ -391,11 +384,3 @@ def _pipe(*, read: contextlib.ExitStack, write: contextlib.ExitStack) -> tuple[i
     read.callback(os.close, ends[0])
     write.callback(os.close, ends[1])
     return ends
-
-
-def _enlarge(pipe: int) -> None:
-    if sys.platform == "linux":
-        try:
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, STDOUT_PIPE_BYTES)
-        except OSError:
-            pass  # the user's pipes together have reached their bound: the default size will do

@@ -13,7 +13,7 @@ import trio
 from ._blocking import BlockingReceiveStream, BlockingSendStream
 from ._pair import ReceiveHalf, SendHalf, StreamPair
 
-if sys.platform != "win32":
+if sys.platform != "win32":  # pragma: no branch - tested on POSIX only
     from ._fd import FdReceiveStream, FdSendStream
 
 __all__ = ["StdioStream", "open_stdio"]

@@ -188,7 +188,9 @@ class IncomingRequest:
         if isinstance(error, trio.Cancelled):
             cancelled, rest = error, None
         elif isinstance(error, BaseExceptionGroup):
-            cancelled, rest = cast("BaseExceptionGroup[BaseException]", error).split(trio.Cancelled)
+            cancelled, others = cast("BaseExceptionGroup[BaseException]", error).split(trio.Cancelled)
+            if cancelled is not None:
+                rest = others
         if rest is None or not isinstance(rest, Exception):
             if self.open:
                 self.refuse(RequestCancelled("the request was cancelled"))
@@ -315,6 +317,12 @@ class Peer:
             RemoteProtocolError: the connection was given up over what the peer sent, or did not read.
             RuntimeError: called from another thread or another Trio run.
         """
+        self.check_here()
+        if self._reason is not None:
+            raise _again(self._reason)
+
+    def check_here(self) -> None:
+        """Raise RuntimeError when called from another thread or another Trio run."""
         try:
             here = trio.lowlevel.current_trio_token() is self._token
         except RuntimeError:
@@ -323,8 +331,6 @@ class Peer:
             raise RuntimeError(
                 "this connection belongs to another Trio run; from another thread, use trio.from_thread.run"
             )
-        if self._reason is not None:
-            raise _again(self._reason)
 
     # Calls -------------------------------------------------------------------------------------------
 

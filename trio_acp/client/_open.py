@@ -32,7 +32,7 @@ from trio_acp.transports import AgentProcess
 from ._agent import ConnectedAgent
 from ._connection import ClientConnection
 from ._options import AcpOptions
-from ._outcome import choose_outcome, first_leaf, leave_block, without_cancelled
+from ._outcome import choose_outcome, leave_block, unwrapped
 
 __all__ = ["connect_acp", "open_acp"]
 
@@ -100,7 +100,7 @@ async def connect_acp(
     try:
         introduction = await _introduce(connection, link, deadline)
     except BaseException:
-        await guard.aclose()
+        await guard.closed()
         raise
     return ConnectedAgent(connection, introduction, guard.aclose)
 
@@ -295,6 +295,7 @@ class _Guard:
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Run the connection; close it when asked to, or when cancelled."""
+        crash: BaseException | None = None
         try:
             async with trio.open_nursery() as nursery:
                 # Not `start`: under a cancellation it would wait for the end of these shielded tasks.
@@ -306,21 +307,25 @@ class _Guard:
                 finally:
                     await self._close()
                     nursery.cancel_scope.cancel()
-        except BaseExceptionGroup as group:
-            raise first_leaf(without_cancelled(group) or group) from None
-        finally:
-            self._closed.set()
-        if self._connection.callback_failures:
-            raise self._connection.callback_failures[0]
+        except BaseException as error:
+            crash = unwrapped(error)
+        self._closed.set()
+        outcome = choose_outcome(None, self._connection.callback_failures, crash)
+        if outcome is not None:
+            raise outcome
 
     async def _watch_callbacks(self) -> None:
         await self._connection.callback_failure.wait()
         self._asked.set()
 
-    async def aclose(self) -> None:
+    async def closed(self) -> None:
+        """Have it closed, and wait for that: shielded, and bounded as closing is."""
         self._asked.set()
-        with trio.CancelScope(shield=True):  # bounded, as closing is
+        with trio.CancelScope(shield=True):
             await self._closed.wait()
+
+    async def aclose(self) -> None:
+        await self.closed()
         await trio.lowlevel.checkpoint_if_cancelled()
 
 
@@ -366,7 +371,7 @@ class OpenAcp:
         deadline = trio.current_time() + options.startup_timeout
         with trio.CancelScope(deadline=deadline) as spawning:
             await nursery.start(process.run)
-        if spawning.cancelled_caught:
+        if spawning.cancel_called:
             raise AgentStartError(
                 f"{_name(link.command)} could not be started within {options.startup_timeout:g} s; "
                 "raise startup_timeout if the machine is that slow",
@@ -433,7 +438,7 @@ class OpenAcp:
         try:
             await self._manager.__aexit__(None, None, None)
         except BaseException as error:
-            crash = first_leaf(without_cancelled(error) or error)
+            crash = unwrapped(error)
         failures = [] if self._connection is None else self._connection.callback_failures
         if outcome is None:
             outcome, crash = crash, None

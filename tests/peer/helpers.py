@@ -94,7 +94,7 @@ class Rig:
     """A running peer, and the far end of its wire in the hands of the test.
 
     Args:
-        limit: bytes that the wire holds in each direction.
+        limit: bytes that the wire holds on its way to the far end.
         plain: give the peer a stream that cannot be written to without waiting.
         reading: read the far end from the start.
         options: go to `Peer`.
@@ -104,6 +104,7 @@ class Rig:
         self, *, limit: int = MEMORY_PIPE_BYTES, plain: bool = False, reading: bool = True, **options: Any
     ) -> None:
         near, self.far = open_memory_pair(limit)
+        self.far._out.limit = MEMORY_PIPE_BYTES
         self.near: MemoryStream | PlainStream = PlainStream(near) if plain else near
         self.recorder = Recorder()
         self.peer = Peer(self.near, self.recorder, **options)

@@ -162,7 +162,7 @@ async def test_a_reader_of_a_terminal_is_woken_by_cancellation_and_by_closing(
 
     async with trio.open_nursery() as readers:
         readers.start_soon(reader)
-        await wait_all_tasks_blocked(0.05)
+        await wait_all_tasks_blocked()
         await stream.aclose()
     os.write(master, b"end\n")
     half = stream._pair._receive
@@ -172,7 +172,7 @@ async def test_a_reader_of_a_terminal_is_woken_by_cancellation_and_by_closing(
 
 
 async def cancel_when_blocked(scope: trio.CancelScope) -> None:
-    await wait_all_tasks_blocked(0.05)
+    await wait_all_tasks_blocked()
     scope.cancel()
 
 

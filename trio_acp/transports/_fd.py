@@ -59,7 +59,7 @@ class FdReceiveStream(trio.abc.ReceiveStream):
         check_max_bytes(max_bytes)
         with self._busy:
             await trio.lowlevel.checkpoint()
-            while True:
+            while True:  # noqa: ASYNC913 - the checkpoint is the line above
                 if self._fd < 0:
                     raise trio.ClosedResourceError("this stream was closed")
                 size = RECEIVE_BYTES if max_bytes is None else max_bytes

@@ -336,7 +336,7 @@ class AgentProcess:
             data = await stderr.receive_some()
             try:
                 self._stderr_log.feed(data)
-            except BaseException as error:
+            except BaseException as error:  # noqa: ASYNC103 - no await in there; raised by run()
                 # Not an Exception: somebody wants to leave. End everything first, then let it through.
                 self._leaving = error
                 self._stderr_log.mute()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -14,6 +14,7 @@ from trio_acp.schema import (
     BooleanPropertySchema,
     CancelledPermissionOutcome,
     ElicitationContentValue,
+    ElicitationPropertySchema,
     ElicitationSchema,
     IntegerPropertySchema,
     MultiSelectPropertySchema,
@@ -141,7 +142,7 @@ def check_answers(
     return checked
 
 
-def _misfit(field: Any, value: Any) -> str | None:
+def _misfit(field: ElicitationPropertySchema, value: ElicitationContentValue) -> str | None:
     """Say what is wrong with a value; None if nothing is. Fields of unknown type take anything."""
     match field:
         case StringPropertySchema():
@@ -162,7 +163,7 @@ def _misfit(field: Any, value: Any) -> str | None:
             return None
 
 
-def _string_misfit(field: StringPropertySchema, value: Any) -> str | None:
+def _string_misfit(field: StringPropertySchema, value: ElicitationContentValue) -> str | None:
     if not isinstance(value, str):
         return "is not a text"
     if field.enum is not None and value not in field.enum:
@@ -193,10 +194,10 @@ def _range_misfit(field: IntegerPropertySchema | NumberPropertySchema, value: fl
     return None
 
 
-def _selection_misfit(field: MultiSelectPropertySchema, value: Any) -> str | None:
+def _selection_misfit(field: MultiSelectPropertySchema, value: ElicitationContentValue) -> str | None:
     if not isinstance(value, list):
         return "is not a list"
-    chosen: list[Any] = value
+    chosen = value
     match field.items:
         case StringMultiSelectItems(enum=offered):
             unknown = [each for each in chosen if each not in offered]

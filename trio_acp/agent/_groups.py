@@ -11,7 +11,7 @@ def sole_error(error: BaseException) -> BaseException:
     """Return the only exception in a group, however deep, or the error itself."""
     while isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
-        if len(group.exceptions) > 1:
+        if len(group.exceptions) != 1:
             return group
         error = group.exceptions[0]
     return error

@@ -171,8 +171,9 @@ def bind(kind: HandlerKind, function: Callable[..., Awaitable[object]]) -> Bound
                 if parameter.kind is parameter.POSITIONAL_ONLY:
                     positional.append(partial(_constant, parameter.default))
                 continue
+            star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
             raise TypeError(
-                f"{what} has a parameter {str(parameter)!r} that cannot be filled; it may take "
+                f"{what} has a parameter '{star}{parameter.name}' that cannot be filled; it may take "
                 f"{', '.join(sorted(kind.by_name))}, or parameters annotated with "
                 f"{', '.join(sorted(kind.by_type))}"
             )
@@ -248,7 +249,9 @@ def _annotated_names(annotation: Any) -> list[str]:
     if annotation is inspect.Parameter.empty:
         return []
     if isinstance(annotation, str):
-        return [part.split("[")[0].split(".")[-1].strip() for part in annotation.split("|")]
+        # Quotes are there when a quoted annotation is in a module that postpones all of them.
+        parts = annotation.strip("'\"").split("|")
+        return [part.split("[")[0].split(".")[-1].strip() for part in parts]
     origin = typing.get_origin(annotation)
     if origin is typing.Union or origin is types.UnionType:
         return [name for part in typing.get_args(annotation) for name in _annotated_names(part)]

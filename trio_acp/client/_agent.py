@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, final
+from functools import partial
+from typing import Any, cast, final
 
 import attrs
 
@@ -151,7 +152,8 @@ class ConnectedAgent:
         """Close the connection, as leaving the ``open_acp`` block does. Idempotent.
 
         Turns are cancelled, open requests answered, what is queued is written; then the stream is closed, or
-        the process ended. Shielded against cancellation, and bounded by ``cancel_grace`` and ``shutdown_grace``.
+        the process ended. Shielded against cancellation, and bounded by ``cancel_grace`` and
+        ``shutdown_grace``.
         """
         await self._close()
 
@@ -204,9 +206,13 @@ class ConnectedAgent:
             )
         )
 
+        adopted: list[str] = []
+
         def adopt(result: Any) -> SessionRecord:
             # In the read loop: an update right behind the answer must find its session.
             response: NewSessionResponse = connection.read_result("session/new", NewSessionResponse, result)
+            if response.session_id not in connection.sessions:
+                adopted.append(response.session_id)
             record = connection.adopt(response.session_id, where)
             if record.state.modes is None:
                 record.state.modes = response.modes
@@ -217,22 +223,27 @@ class ConnectedAgent:
         connection.creating += 1
         try:
             record: SessionRecord = await connection.peer.request(
-                "session/new", params, on_late=self._close_late, convert=adopt
+                "session/new", params, on_late=partial(self._close_late, adopted), convert=adopt
             )
         finally:
             connection.creation_over()
         return Session(connection, record)
 
-    def _close_late(self, result: Any) -> None:
-        """Nobody waits for this new session any more: have the agent free it, where it can."""
-        session_id = result.get("sessionId") if isinstance(result, dict) else None
+    def _close_late(self, adopted: list[str], result: Any) -> None:
+        """Nobody waits for this new session any more: have the agent free it, where it can.
+
+        Args:
+            adopted: the session, if the answer was taken before the waiting ended.
+            result: the answer.
+        """
+        session_id: Any = (
+            cast("dict[str, Any]", result).get("sessionId") if isinstance(result, dict) else None
+        )
         if not isinstance(session_id, str):
             return
-        self._connection.forget(session_id)
-        if self.capabilities.session_capabilities.close is not None and not self.closed:
-            self._connection.peer.start_request(
-                "session/close", {"sessionId": session_id}, lambda result, error: None
-            )
+        # An answer with the id of a session that is in use must not cost that one.
+        if session_id in adopted or session_id not in self._connection.sessions:
+            self._connection.discard(session_id)
 
     def _check_servers(self, servers: Sequence[McpServer]) -> None:
         offered = self.capabilities.mcp_capabilities
@@ -272,7 +283,8 @@ class ConnectedAgent:
             raise LocalProtocolError(f"the agent offers no method {method_id!r}; it offers {ids or 'none'}")
         if isinstance(method, AuthMethodTerminal):
             raise LocalProtocolError(
-                f"{method_id!r} is a terminal method: run the agent's command interactively, then connect again"
+                f"{method_id!r} is a terminal method: run the agent's command interactively, "
+                "then connect again"
             )
         await self._connection.peer.request("authenticate", {"methodId": method_id})
 
@@ -346,7 +358,12 @@ class ConnectedAgent:
         return await self._conversation.generate(messages)
 
     def cancel(self) -> None:
-        """Stop the turn that `generate` runs, if there is one; the session stays warm. Synchronous."""
+        """Stop what `generate` is doing, if it does anything; the session stays warm. Synchronous.
+
+        Raises:
+            RuntimeError: called from another thread; use `trio.from_thread.run_sync`.
+        """
+        self._connection.check_here()
         self._conversation.cancel()
 
 

@@ -61,6 +61,8 @@ class TurnBuffer(Generic[T]):
         self._busy = False
         self._released = False
         self._pacer = Pacer()
+        self.consumer: trio.lowlevel.Task | None = None
+        """The task that took updates last."""
         self.room = trio.Event()
         """Set, once, when the buffer is below its soft limit again or released."""
 
@@ -99,7 +101,8 @@ class TurnBuffer(Generic[T]):
             return True
         batch = self._waiting
         if batch is None:
-            if self._current_bytes + size > self._max_bytes and self.items:
+            held = self.items
+            if held and (self._current_bytes + size > self._max_bytes or held >= self._max_items):
                 return False
             self._waiting = batch = _Batch(item, size)
             self._send.send_nowait(batch)
@@ -109,7 +112,7 @@ class TurnBuffer(Generic[T]):
         if (
             batch.size + self._current_bytes > self._max_bytes
             or len(items) + len(self._current) >= self._max_items + self._index
-        ):
+        ) and self.items:
             batch.size -= size
             return False
         items.append(item)
@@ -131,6 +134,14 @@ class TurnBuffer(Generic[T]):
         self._receive.close()
         self.room.set()
 
+    def drop(self) -> None:
+        """Forget what waits and was not taken; what follows is kept again."""
+        if self._waiting is not None:
+            # The batch is in the channel and cannot be taken back, so it arrives empty.
+            self._waiting.items.clear()
+            self._waiting.size = 0
+        self.room.set()
+
     def expect_room(self) -> trio.Event:
         """Return an event that is set when the consumer takes what waits now."""
         self.room = trio.Event()
@@ -141,31 +152,32 @@ class TurnBuffer(Generic[T]):
 
         Raises:
             trio.EndOfChannel: there is none and there will be none.
-            trio.BusyResourceError: another task is waiting here.
+            trio.BusyResourceError: another task is in here.
         """
-        if self._index < len(self._current):
-            await self._pacer.checkpoint()
-        else:
-            await self._next_batch()
-        # After the checkpoint: a cancelled take loses nothing. `release` may have come in between.
-        if self._index >= len(self._current):
-            raise trio.EndOfChannel
+        if self._busy:
+            raise trio.BusyResourceError("another task is iterating over this turn")
+        self._busy = True
+        try:
+            if self._index < len(self._current):
+                await self._pacer.checkpoint()
+            # Looked at after the checkpoint: `release` and `drop` may have come in between.
+            while self._index >= len(self._current):
+                await self._next_batch()
+        finally:
+            self._busy = False
+        # No checkpoint from here on: a cancelled take loses nothing.
         item = self._current[self._index]
         self._index += 1
         return item
 
     async def _next_batch(self) -> None:
-        if self._busy:
-            raise trio.BusyResourceError("another task is iterating over this turn")
-        self._busy = True
+        self.consumer = trio.lowlevel.current_task()
         try:
             batch = await self._receive.receive()
         except trio.ClosedResourceError:
             raise trio.EndOfChannel from None
-        finally:
-            self._busy = False
         if self._released:
-            return
+            raise trio.EndOfChannel
         self._taken_before += self._index
         self._index = 0
         self._current = batch.items

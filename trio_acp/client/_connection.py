@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, final
 
 import attrs
@@ -32,12 +34,20 @@ from trio_acp.schema import (
 
 from ._buffers import UpdateStream
 from ._options import AcpOptions
-from ._outcome import without_cancelled
-from ._permission import OpenPermission, PermissionHandler, PermissionRequest, Reject, default_decision
+from ._outcome import trio_part, without_cancelled
+from ._permission import (
+    Cancelled,
+    OpenPermission,
+    PermissionHandler,
+    PermissionRequest,
+    Reject,
+    default_decision,
+)
 from ._record import SessionRecord
-from ._running import RunningTurn
+from ._running import KEPT_FAILURES, RunningTurn
 from ._services import Service, client_services
 from ._snapshots import SessionState, fold
+from ._work import Handlers, Line
 
 __all__ = ["EARLY_BYTES", "EARLY_UPDATES", "KEPT_DIAGNOSTICS", "ClientConnection", "StrayUpdate"]
 
@@ -111,6 +121,9 @@ class ClientConnection:
         self._on_update = options.on_update
         self._services: dict[str, Service] = dict(client_services(options))
         self._live: dict[RunningTurn, None] = {}
+        self._handlers = Handlers(Line())
+        """Handlers of requests that belong to no session that is known."""
+        self._extension_calls: UpdateStream[tuple[str, dict[str, Any]]] = UpdateStream()
         self._early: deque[tuple[StrayUpdate, int]] = deque()
         self._early_bytes = 0
         self._report: list[Leniency] = []
@@ -131,6 +144,7 @@ class ClientConnection:
                     if self._handlers_unwanted:
                         return
                     self._nursery = nursery
+                    nursery.start_soon(self._serve_extension_calls)
                     await trio.sleep_forever()
             finally:
                 self._handlers_ended.set()
@@ -141,6 +155,10 @@ class ClientConnection:
         nursery, self._nursery = self._nursery, None
         if nursery is not None:
             nursery.cancel_scope.cancel()
+
+    def check_here(self) -> None:
+        """Raise RuntimeError in another thread or another Trio run."""
+        self.peer.check_here()
 
     # Sending -------------------------------------------------------------------------------------------
 
@@ -172,6 +190,8 @@ class ClientConnection:
         record = self.sessions.get(turn.session_id)
         if record is not None and record.turn is turn:
             record.turn = None
+            if record.closed:
+                del self.sessions[turn.session_id]
 
     @property
     def live_turns(self) -> list[RunningTurn]:
@@ -183,7 +203,7 @@ class ClientConnection:
     def adopt(self, session_id: str, cwd: str) -> SessionRecord:
         """Enter a session as soon as its id is known, with the updates that came before it (S4)."""
         record = self.sessions.get(session_id)
-        if record is None:
+        if record is None or record.closed:
             record = self.sessions[session_id] = SessionRecord(session_id, cwd)
         early, self._early, self._early_bytes = self._early, deque(), 0
         for stray, size in early:
@@ -204,11 +224,23 @@ class ClientConnection:
             self._early_bytes = 0
 
     def forget(self, session_id: str) -> None:
-        """The session is no more."""
-        record = self.sessions.pop(session_id, None)
+        """The session is no more. While a turn of it waits for its answer, its messages are the turn's."""
+        record = self.sessions.get(session_id)
         if record is not None:
             record.closed = True
             record.updates.end()
+            record.handlers.end()
+            if record.turn is None:
+                del self.sessions[session_id]
+
+    def discard(self, session_id: str) -> None:
+        """Forget a session that nobody will use, and have the agent free it where it can; nobody waits."""
+        self.forget(session_id)
+        if self.capabilities.session_capabilities.close is not None and self.peer.reason is None:
+            with contextlib.suppress(AcpError):  # the input may be ending at this moment
+                self.peer.start_request(
+                    "session/close", {"sessionId": session_id}, lambda result, error: None
+                )
 
     def _keep_early(self, stray: StrayUpdate, size: int) -> None:
         self._early.append((stray, size))
@@ -224,32 +256,37 @@ class ClientConnection:
         """Route a notification; unknown ones are ignored (W5)."""
         if method == "session/update":
             self._update(params, size)
-        elif method in self.options.extensions and self._nursery is not None:
-            self._nursery.start_soon(self._extension, method, params)
+        elif method in self.options.extensions:
+            lost = self._extension_calls.lost
+            self._extension_calls.put((method, params), size)
+            if self._extension_calls.lost != lost:
+                logger.warning("dropped a notification: the handlers of extensions are too slow")
         else:
             logger.debug("ignored a notification of the agent: %s", method)
 
     def _update(self, params: dict[str, Any], size: int) -> None:
         session_id = params.get("sessionId")
-        record = self.sessions.get(session_id) if session_id.__class__ is str else None
+        record = self.sessions.get(session_id) if type(session_id) is str else None
         turn = None if record is None else record.turn
         if self._on_update is not None:
             try:
                 self._on_update(params)
             except BaseException as error:
-                if turn is None:
+                if turn is None or turn.abandoned:
                     self.callback_failed(error)
                 else:
                     turn.callback_failed(error)
         report = self._report
         try:
-            if session_id.__class__ is not str:
+            if type(session_id) is not str:
                 raise SchemaError(("sessionId",), "expected a string")
             assert isinstance(session_id, str)
             update = structure_update(params.get("update"), report)
         except SchemaError as mismatch:
             self.updates_dropped += 1
             report.clear()
+            if turn is not None:
+                turn.active()
             logger.warning("dropped an update that does not fit the schema: %s", mismatch)
             return
         if report:
@@ -292,11 +329,13 @@ class ClientConnection:
         self._note_leniencies(report)
         return result
 
-    async def _extension(self, method: str, params: dict[str, Any]) -> None:
-        try:
-            await self.options.extensions[method](params)
-        except Exception:
-            logger.exception("the handler of %s failed", method)
+    async def _serve_extension_calls(self) -> None:
+        # One after the other: a peer may count on the order of its notifications.
+        async for method, params in self._extension_calls:
+            try:
+                await self.options.extensions[method](params)
+            except Exception:
+                logger.exception("the handler of %s failed", method)
 
     # What arrives: requests ----------------------------------------------------------------------------
 
@@ -317,10 +356,12 @@ class ClientConnection:
             logger.error("the handler of %s failed", incoming.method, exc_info=error)
 
         record = self._record_of(incoming.params)
-        if record is not None and record.turn is not None:
-            record.turn.serve(incoming, handler, failed)
+        turn = None if record is None else record.turn
+        if turn is not None and (turn.abandoned or not turn.unwinding):
+            turn.serve(incoming, handler, failed)
         elif self._nursery is not None:
-            self._nursery.start_soon(incoming.serve, handler, failed)
+            # Also while a turn unwinds: its scope is cancelled, but the agent may have to clean up.
+            self._start(record, partial(incoming.serve, handler, failed))
         else:
             incoming.refuse(RequestCancelled("the client is closing the connection"))
 
@@ -352,6 +393,8 @@ class ClientConnection:
         deadline = trio.current_time() + self.options.permission_timeout
         permission = OpenPermission(incoming, request, deadline)
         handler = self.options.on_permission
+        if turn is not None:
+            turn.active()
         if turn is not None and (turn.cancel_requested or turn.abandoned):
             permission.cancel()
         elif handler is None:
@@ -359,9 +402,15 @@ class ClientConnection:
         elif turn is not None:
             turn.ask_permission(permission, handler)
         elif self._nursery is not None:
-            self._nursery.start_soon(self._decide, permission, handler)
+            self._start(record, partial(self._decide, permission, handler))
         else:
             permission.cancel()
+
+    def _start(self, record: SessionRecord | None, task: Callable[[], Awaitable[object]]) -> None:
+        """Start a handler that belongs to no turn."""
+        assert self._nursery is not None
+        handlers = self._handlers if record is None else record.handlers
+        handlers.start(self._nursery.start_soon, task)
 
     async def _decide(self, permission: OpenPermission, handler: PermissionHandler) -> None:
         """Serve a permission request that belongs to no turn: nobody but the log hears of a failure."""
@@ -369,18 +418,23 @@ class ClientConnection:
             nursery.start_soon(self._expire, permission)
             try:
                 with permission.scope:
-                    permission.answer(await handler(permission.request))
+                    decision = await handler(permission.request)
+                    if not permission.expired:
+                        permission.answer(decision)
+                if permission.open:
+                    self._expired(permission)
             except BaseException as error:
                 rest = without_cancelled(error)
-                if not isinstance(rest, Exception):
-                    if permission.open:
-                        permission.incoming.refuse(RequestCancelled("the connection is closing"))
-                    raise
-                permission.answer(Reject())
-                logger.error("the permission handler failed outside of a turn", exc_info=rest)
-            if permission.open:
-                self._expired(permission)
-            nursery.cancel_scope.cancel()
+                if rest is not None:
+                    permission.answer(Cancelled() if permission.expired else Reject())
+                    if not isinstance(rest, Exception):
+                        raise
+                    logger.error("the permission handler failed outside of a turn", exc_info=rest)
+                if rest is not error:
+                    permission.cancel()
+                    raise trio_part(error) from None
+            finally:
+                nursery.cancel_scope.cancel()
 
     async def _expire(self, permission: OpenPermission) -> None:
         # Apart from the handler, which may be shielded or wait for a thread: the answer must not wait for it.
@@ -400,7 +454,8 @@ class ClientConnection:
 
     def callback_failed(self, error: BaseException) -> None:
         """A callback raised outside of a turn: end the block of the connection."""
-        self.callback_failures.append(error)
+        if len(self.callback_failures) < KEPT_FAILURES:
+            self.callback_failures.append(error)
         self.callback_failure.set()
 
     def disconnected(self, reason: AcpError) -> None:
@@ -444,6 +499,8 @@ class ClientConnection:
         if len(self._live) != 1 or self._closing:
             return None
         (turn,) = self._live
+        if turn.unattended and turn.buffer.above_soft_limit:
+            turn.buffer.drop()
         if (
             turn.buffer.above_soft_limit
             and turn.body_running
@@ -467,6 +524,8 @@ class ClientConnection:
         with trio.move_on_after(self.options.cancel_grace):
             for turn in turns:
                 await turn.over.wait()
+        for turn in turns:
+            turn.abandon()
         self.end_handlers()
         with trio.move_on_after(self.options.shutdown_grace):
             await self._handlers_ended.wait()

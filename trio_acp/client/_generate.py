@@ -26,6 +26,28 @@ _running: contextvars.ContextVar[tuple[Conversation, ...]] = contextvars.Context
 """The conversations whose turn the current task works for: handlers run in their turn's context."""
 
 
+class _Call:
+    """One call of `Conversation.generate`, from its turn in the line to its end."""
+
+    __slots__ = ("stopped", "turn")
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self.turn: Turn | None = None
+
+    def stop(self) -> None:
+        """End it, and its turn when it has one, now or later."""
+        self.stopped = True
+        if self.turn is not None:
+            self.turn.cancel()
+
+    def begin(self, turn: Turn) -> None:
+        """Its turn has begun, perhaps too late."""
+        self.turn = turn
+        if self.stopped:
+            turn.cancel()
+
+
 @final
 class Conversation:
     """One session and what it has seen.
@@ -39,12 +61,12 @@ class Conversation:
         self._lock = trio.Lock()
         self._session: Session | None = None
         self._seen: list[tuple[str, str]] = []
-        self._turn: Turn | None = None
+        self._call: _Call | None = None
 
     def cancel(self) -> None:
-        """Stop the turn that runs, if there is one."""
-        if self._turn is not None:
-            self._turn.cancel()
+        """Stop the call that runs, if there is one."""
+        if self._call is not None:
+            self._call.stop()
 
     async def generate(self, messages: Messages) -> str:
         """See `ConnectedAgent.generate`."""
@@ -57,23 +79,28 @@ class Conversation:
             )
         history = None if isinstance(messages, str) else _checked(messages)
         async with self._lock:
-            prompt = await self._prepare(messages if isinstance(messages, str) else None, history)
-            assert self._session is not None
+            self._call = call = _Call()
             token = _running.set((*_running.get(), self))
             try:
-                async with self._session.prompt(prompt) as turn:
-                    self._turn = turn
-                    await turn.wait()
+                text = await self._answer(call, messages, history)
             finally:
-                self._turn = None
                 _running.reset(token)
-            if turn.cancel_requested:
-                raise TurnCancelled(turn.text)
-            asked = [("user", messages)] if isinstance(messages, str) else list(history or ())
-            if isinstance(messages, str):
-                asked = [*self._seen, *asked]
-            self._seen = [*asked, ("assistant", turn.text)]
-            return turn.text
+                self._call = None
+            asked = [*self._seen, ("user", messages)] if isinstance(messages, str) else list(history or ())
+            self._seen = [*asked, ("assistant", text)]
+            return text
+
+    async def _answer(self, call: _Call, messages: Messages, history: list[tuple[str, str]] | None) -> str:
+        prompt = await self._prepare(messages if isinstance(messages, str) else None, history)
+        assert self._session is not None
+        if call.stopped:
+            raise TurnCancelled
+        async with self._session.prompt(prompt) as turn:
+            call.begin(turn)
+            await turn.wait()
+        if turn.cancel_requested:
+            raise TurnCancelled(turn.text)
+        return turn.text
 
     async def _prepare(self, message: str | None, history: list[tuple[str, str]] | None) -> str:
         """Have a session that the prompt fits, and return the prompt."""
@@ -89,6 +116,9 @@ class Conversation:
             or not _continues(history, seen)
             or any(role == "assistant" for role, _ in news)
         ):
+            old, self._session = self._session, None
+            if old is not None:
+                old.discard()
             self._session = await self._new_session()
             self._seen = []
             news = history

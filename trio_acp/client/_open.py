@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 import trio
 
@@ -457,5 +457,5 @@ def _interrupts(error: BaseException) -> int:
             found += isinstance(one, KeyboardInterrupt)
             rest.append(one.__context__)
             if isinstance(one, BaseExceptionGroup):
-                rest.extend(one.exceptions)
+                rest.extend(cast("BaseExceptionGroup[BaseException]", one).exceptions)
     return found

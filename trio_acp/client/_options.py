@@ -156,8 +156,8 @@ class AcpOptions:
             an allow kind is taken.
         permission_timeout: seconds for each decision; ``math.inf`` for no limit.
         on_update: called with the raw parameters of every ``session/update``, in the read loop, before
-            anything else is done about it. Must not block. What it raises ends the turn that it belongs to, or the
-            ``open_acp`` block.
+            anything else is done about it. Must not block. What it raises ends the turn that it belongs to,
+            or the ``open_acp`` block.
         on_stderr: called with each line that the agent writes to stderr.
         on_wire: wire tap, called as ``on_wire("sent" | "received", message)`` for every message,
             in wire order.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias, cast
 
 import trio
 
-__all__ = ["choose_outcome", "first_leaf", "leave_block", "only_cancelled", "without_cancelled"]
+__all__ = ["choose_outcome", "leave_block", "only_cancelled", "trio_part", "unwrapped", "without_cancelled"]
+
+
+_Group: TypeAlias = "BaseExceptionGroup[BaseException]"
 
 
 def only_cancelled(error: BaseException) -> bool:
@@ -15,12 +19,45 @@ def only_cancelled(error: BaseException) -> bool:
 
 
 def without_cancelled(error: BaseException) -> BaseException | None:
-    """Return what is left of an exception when cancellations are taken out of it, None if nothing is."""
+    """Return what is left of an exception when cancellations are taken out of it, None if nothing is.
+
+    What holds no cancellation is returned as it is: users' groups keep their identity.
+    """
     if isinstance(error, trio.Cancelled):
         return None
     if isinstance(error, BaseExceptionGroup):
-        return error.split(trio.Cancelled)[1]
+        group = cast(_Group, error)
+        matched, rest = group.split(trio.Cancelled)
+        return group if matched is None else rest
     return error
+
+
+def trio_part(error: BaseException) -> BaseException:
+    """Return the cancellations in an exception that holds some: what has to go on to Trio."""
+    if isinstance(error, BaseExceptionGroup):
+        cancelled = cast(_Group, error).subgroup(trio.Cancelled)
+        assert cancelled is not None
+        return cancelled
+    return error
+
+
+def unwrapped(error: BaseException) -> BaseException:
+    """Return what came out of a nursery of this library's as what it was inside.
+
+    Real errors go before cancellations. A group of one is that one; a group stays where there are several.
+    """
+    rest = without_cancelled(error)
+    whole = rest is not None
+    inside = error if rest is None else rest
+    members = _members(inside)
+    while members and not (whole and len(members) > 1):
+        inside = members[0]
+        members = _members(inside)
+    return inside
+
+
+def _members(error: BaseException) -> Sequence[BaseException]:
+    return cast(_Group, error).exceptions if isinstance(error, BaseExceptionGroup) else ()
 
 
 def choose_outcome(
@@ -37,18 +74,19 @@ def choose_outcome(
     Args:
         body: what the block's body raised.
         callbacks: what the user's handlers and hooks raised, oldest first.
-        library: what this library has to report.
+        library: what this library has to report. The body may have been given it already, and raise it.
     """
-    failed = list(dict.fromkeys(callbacks))
+    failed = list(dict.fromkeys(error for error in callbacks if error is not body))
+    if body is library:
+        body = None
     candidates = [error for error in [body, *failed, library] if error is not None]
     real = [error for error in candidates if not only_cancelled(error)]
     if not real:
-        return body
-    interrupts = [error for error in real if isinstance(error, KeyboardInterrupt)]
+        return candidates[0] if candidates else None
+    interrupts = [error for error in real if _is_interrupt(error)]
     if interrupts:
-        winner: BaseException = interrupts[0]
-    elif body in real and failed and body is not failed[0]:
-        assert body is not None
+        winner = interrupts[0]
+    elif body is not None and body in real and failed and failed[0] in real:
         winner = BaseExceptionGroup("the body of the block and a callback both failed", [body, failed[0]])
         candidates = [error for error in candidates if error is not body and error is not failed[0]]
     else:
@@ -57,27 +95,32 @@ def choose_outcome(
     return winner
 
 
+def _is_interrupt(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return cast(_Group, error).subgroup(KeyboardInterrupt) is not None
+    return isinstance(error, KeyboardInterrupt)
+
+
 def _chain(winner: BaseException, losers: list[BaseException]) -> None:
     """Hang losers at the end of the winner's context, each once and without making a ring."""
+    seen = {id(winner)}
+    last = winner
+    while last.__context__ is not None and id(last.__context__) not in seen:
+        last = last.__context__
+        seen.add(id(last))
     for loser in losers:
-        last = winner
-        seen = {id(winner)}
-        while last.__context__ is not None and id(last.__context__) not in seen:
-            last = last.__context__
-            seen.add(id(last))
-        chain: BaseException | None = loser
-        while chain is not None and id(chain) not in seen:
-            seen.add(id(chain))
-            chain = chain.__context__
-        if chain is None:
-            last.__context__ = loser
-
-
-def first_leaf(error: BaseException) -> BaseException:
-    """Return an exception without the groups around it: the first one, where there are several."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+        if id(loser) in seen:
+            continue
+        last.__context__ = loser
+        last = loser
+        seen.add(id(loser))
+        while last.__context__ is not None:
+            if id(last.__context__) in seen:
+                # It was raised while one of the others was handled, which stands before it already.
+                last.__context__ = None
+            else:
+                last = last.__context__
+                seen.add(id(last))
 
 
 def leave_block(scope: trio.CancelScope, exc: BaseException | None, outcome: BaseException | None) -> bool:

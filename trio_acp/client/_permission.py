@@ -129,6 +129,11 @@ class OpenPermission:
         """It has not been answered."""
         return self.incoming.open
 
+    @property
+    def expired(self) -> bool:
+        """Its time is up: whatever the handler says from now on comes too late."""
+        return trio.current_time() >= self.deadline
+
     def withdraw(self) -> None:
         """The agent takes the request back: answer -32800 at once and end the handler (X4)."""
         if self.open:
@@ -149,22 +154,23 @@ class OpenPermission:
         """
         if not self.open:
             return
+        given: object = decision  # a handler is the user's: it may return anything
         mistake: Exception | None = None
         chosen: PermissionOption | None = None
-        if isinstance(decision, Selected) and decision.option_id:
-            chosen = self.request.option(decision.option_id)
+        if isinstance(given, Selected) and given.option_id:
+            chosen = self.request.option(given.option_id)
             if chosen is None:
                 offered = ", ".join(repr(option.option_id) for option in self.request.options)
                 mistake = LocalProtocolError(
-                    f"the permission handler selected {decision.option_id!r}, which was not offered; "
+                    f"the permission handler selected {given.option_id!r}, which was not offered; "
                     f"return Selected with one of: {offered or 'nothing was offered'}"
                 )
-        elif not isinstance(decision, (Selected, Reject, Cancelled)):
+        elif not isinstance(given, (Selected, Reject, Cancelled)):
             mistake = TypeError(
                 "a permission handler must return Selected(option_id), Reject() or Cancelled(), "
-                f"not {type(decision).__name__}"
+                f"not {type(given).__name__}"
             )
-        if chosen is None and not isinstance(decision, Cancelled):
+        if chosen is None and not isinstance(given, Cancelled):
             chosen = self.request.first_reject()
         if chosen is None:
             self.incoming.answer(_CANCELLED_RESULT)

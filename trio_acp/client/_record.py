@@ -9,6 +9,7 @@ from trio_acp.schema import SessionUpdate
 from ._buffers import UpdateStream
 from ._running import RunningTurn
 from ._snapshots import SessionState
+from ._work import Handlers, Line
 
 __all__ = ["SessionRecord"]
 
@@ -17,7 +18,7 @@ __all__ = ["SessionRecord"]
 class SessionRecord:
     """One session, from the moment its id is known."""
 
-    __slots__ = ("closed", "cwd", "id", "state", "turn", "updates")
+    __slots__ = ("closed", "cwd", "handlers", "id", "line", "state", "turn", "updates")
 
     def __init__(self, id: str, cwd: str) -> None:
         self.id = id
@@ -28,3 +29,6 @@ class SessionRecord:
         self.turn: RunningTurn | None = None
         """The turn that runs; also one that was abandoned, until its late answer."""
         self.closed = False
+        self.line = Line()
+        self.handlers = Handlers(self.line)
+        """Handlers that serve this session outside of its turns."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import math
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, Protocol, final
 
 import trio
@@ -13,24 +14,26 @@ from trio_acp._errors import (
     AcpError,
     InvalidResponse,
     PermissionTimeout,
-    ProtocolError,
     RequestCancelled,
     RequestError,
-    SchemaError,
     SlowConsumer,
 )
 from trio_acp._peer import IncomingRequest
-from trio_acp.schema import PromptResponse, SessionUpdate, StopReason, structure
+from trio_acp.schema import PromptResponse, SessionUpdate, StopReason
 
 from ._buffers import TurnBuffer
 from ._options import AcpOptions
-from ._outcome import without_cancelled
+from ._outcome import trio_part, without_cancelled
 from ._permission import OpenPermission, PermissionHandler, Reject
-from ._snapshots import SessionState, Transcript
+from ._snapshots import Transcript
+from ._work import Handlers, Line
 
-__all__ = ["RunningTurn", "TurnHost"]
+__all__ = ["KEPT_FAILURES", "RunningTurn", "TurnHost"]
 
 SESSION_CANCEL: Final = "session/cancel"
+
+KEPT_FAILURES: Final = 16
+"""Exceptions of callbacks that are kept: the first decides, and a hook may fail at every update."""
 
 
 class TurnHost(Protocol):
@@ -40,6 +43,12 @@ class TurnHost(Protocol):
 
     def tell(self, method: str, params: dict[str, Any]) -> None:
         """Queue a notification even while closing; never raises for a connection that has gone."""
+
+    def check_here(self) -> None:
+        """Raise RuntimeError in another thread or Trio run."""
+
+    def read_result(self, method: str, result_type: Any, raw: Any) -> Any:
+        """Decode the result of a method, or raise `InvalidResponse`."""
 
     def turn_ended(self, turn: RunningTurn) -> None:
         """The turn has its answer: what comes now for its session is not the turn's."""
@@ -55,15 +64,14 @@ class RunningTurn:
     Args:
         host: the connection.
         session_id: the session.
-        state: the session's state, which tool calls are merged into.
+        line: the order in which handlers of the session's requests begin.
         idle_timeout: seconds without activity after which the turn fails; ``math.inf`` for never.
     """
 
-    def __init__(self, host: TurnHost, session_id: str, state: SessionState, idle_timeout: float) -> None:
+    def __init__(self, host: TurnHost, session_id: str, line: Line, idle_timeout: float) -> None:
         options = host.options
         self.host = host
         self.session_id = session_id
-        self.state = state
         self.scope = trio.CancelScope()
         self.nursery: trio.Nursery | None = None
         self.context: contextvars.Context = contextvars.copy_context()
@@ -80,6 +88,8 @@ class RunningTurn:
         self.stop_reason: StopReason | str | None = None
         self.meta: dict[str, Any] | None = None
         self.cancel_requested = False
+        self.unwinding = False
+        """Its scope, or one around it, was cancelled: a new task in its nursery would not get anywhere."""
         self.abandoned = False
         self.error: AcpError | None = None
         """How the agent, or the connection to it, failed the turn."""
@@ -87,7 +97,10 @@ class RunningTurn:
         """Why this library ended the turn."""
         self.callbacks: list[BaseException] = []
         """What the user's handlers and hooks raised."""
+        self.waiters: list[trio.lowlevel.Task] = []
+        """Tasks that wait for the end without iterating."""
         self._permissions: list[OpenPermission] = []
+        self._handlers = Handlers(line)
         self._idle_timeout = idle_timeout
         self._last_activity = trio.current_time()
         self._watch_until = -math.inf
@@ -100,6 +113,9 @@ class RunningTurn:
         if self._idle_timeout != math.inf:
             self._last_activity = trio.current_time()
         if not self.buffer.put(update, size):
+            if self.unattended:
+                self.buffer.drop()
+                return
             items, waiting = self.buffer.items, self.buffer.size
             self.buffer.release()
             self.fail(SlowConsumer(self.session_id, items=items, size=waiting))
@@ -108,15 +124,15 @@ class RunningTurn:
         """Take the answer to the prompt, or the news that there will be none (T2, X2)."""
         if error is None:
             try:
-                response = structure(PromptResponse, result)
-            except SchemaError as mismatch:
-                error = InvalidResponse(f"the answer to session/prompt does not fit: {mismatch}")
+                response: PromptResponse = self.host.read_result("session/prompt", PromptResponse, result)
+            except InvalidResponse as mismatch:
+                error = mismatch
             else:
                 self.meta = response.meta
                 if not self.abandoned:
                     self.stop_reason = response.stop_reason
         if error is not None and not self.abandoned:
-            if self.cancel_requested and isinstance(error, (RequestError, ProtocolError)):
+            if self.cancel_requested and isinstance(error, (RequestError, InvalidResponse)):
                 # Many agents answer a cancelled prompt with an error; it ended as it was asked to.
                 self.stop_reason = StopReason.CANCELLED
             else:
@@ -130,8 +146,19 @@ class RunningTurn:
             permission.cancel()
         self.buffer.finish()
         self.over.set()
+        self._handlers.end()
         self._wake.set()
         self.host.conditions_changed()
+
+    @property
+    def unattended(self) -> bool:
+        """Somebody waits for the end and nobody takes updates: they need not be kept."""
+        consumer = self.buffer.consumer
+        return bool(self.waiters) and (consumer is None or consumer in self.waiters)
+
+    def active(self) -> None:
+        """The agent did something in this session: it is not idle."""
+        self._last_activity = trio.current_time()
 
     # Ending it -----------------------------------------------------------------------------------------
 
@@ -152,21 +179,27 @@ class RunningTurn:
             return
         self.abandoned = True
         self._finish()
-        if self.nursery is not None:
-            self.nursery.cancel_scope.cancel()
 
     def fail(self, verdict: BaseException) -> None:
         """End the turn, body and all, with an error of this library's."""
         if self.verdict is None:
             self.verdict = verdict
         self.ask_cancel()
+        self.unwinding = True
         self.scope.cancel()
 
     def callback_failed(self, error: BaseException) -> None:
         """End the turn, body and all, with an exception of the user's."""
-        self.callbacks.append(error)
+        if len(self.callbacks) < KEPT_FAILURES:
+            self.callbacks.append(error)
         self.ask_cancel()
+        self.unwinding = True
         self.scope.cancel()
+
+    def unwind(self) -> None:
+        """A cancellation has arrived in one of the turn's tasks: tell the agent, whoever sees it first."""
+        self.unwinding = True
+        self.ask_cancel()
 
     # Tasks ---------------------------------------------------------------------------------------------
 
@@ -179,7 +212,7 @@ class RunningTurn:
         try:
             await self._mind_deadlines()
         except trio.Cancelled:
-            self.ask_cancel()
+            self.unwind()
             await self._grace()
             raise
         await self._grace()
@@ -207,8 +240,8 @@ class RunningTurn:
                 # Answered at this moment, also when the handler cannot be ended yet.
                 permission.cancel()
                 self._permission_expired(permission)
-        if self._permissions:
-            # Somebody is being asked: that is not idleness.
+        if len(self._handlers):
+            # The agent waits for an answer of ours, perhaps of the user: that is not idleness.
             self._last_activity = now
         elif now >= self._last_activity + self._idle_timeout and not self.over.is_set():
             self.fail(
@@ -230,7 +263,8 @@ class RunningTurn:
             permission.cancel()
             return
         self._permissions.append(permission)
-        self._start(self._decide, permission, handler)
+        self.active()
+        self._start(partial(self._decide, permission, handler))
         if permission.deadline < self._watch_until:
             self._wake.set()
 
@@ -244,39 +278,65 @@ class RunningTurn:
         if self.over.is_set():
             incoming.refuse(RequestCancelled("the turn was given up"))
             return
-        self._last_activity = trio.current_time()
-        self._start(incoming.serve, handler, failed)
+        self.active()
+        self._start(partial(self._serve, incoming, handler, failed))
 
-    def _start(self, task: Callable[..., Awaitable[object]], *args: Any) -> None:
+    def _start(self, task: Callable[[], Awaitable[object]]) -> None:
         assert self.nursery is not None
         # Trio copies the context of whoever starts a task, which here is the read loop.
-        self.context.run(self.nursery.start_soon, task, *args)
+        self.context.run(self._handlers.start, self.nursery.start_soon, task)
+
+    async def _serve(
+        self,
+        incoming: IncomingRequest,
+        handler: Callable[[], Awaitable[Any]],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        async def attentive() -> Any:
+            try:
+                return await handler()
+            except BaseException as error:
+                if without_cancelled(error) is not error and not incoming.cancelled:
+                    # Before the answer is queued: the agent is to hear of the cancellation first.
+                    self.unwind()
+                raise
+
+        try:
+            await incoming.serve(attentive, failed)
+        except BaseException as error:
+            rest = without_cancelled(error)
+            if rest is not None:
+                self.callback_failed(rest)
+            if rest is not error:
+                raise trio_part(error) from None
+        finally:
+            self.active()
 
     async def _decide(self, permission: OpenPermission, handler: PermissionHandler) -> None:
         try:
             with permission.scope:
-                permission.answer(await handler(permission.request))
+                decision = await handler(permission.request)
+                if not permission.expired:
+                    permission.answer(decision)
             if permission.open:
                 # Its time was up, and it unwound before the watcher saw the same.
                 permission.cancel()
                 self._permission_expired(permission)
-        except trio.Cancelled:
-            self.ask_cancel()
-            raise
         except BaseException as error:
             self._handler_failed(permission, error)
         finally:
             self._permissions.remove(permission)
-            self._last_activity = trio.current_time()
+            self.active()
 
     def _handler_failed(self, permission: OpenPermission, error: BaseException) -> None:
         rest = without_cancelled(error)
         if rest is not None:
+            if permission.open and permission.expired:
+                permission.cancel()
+                self._permission_expired(permission)
             # The order matters to the agent: first its answer, then the cancellation.
             permission.answer(Reject())
             self.callback_failed(rest)
-        if rest is not error and isinstance(error, BaseExceptionGroup):
-            cancelled = error.split(trio.Cancelled)[0]
-            assert cancelled is not None
-            self.ask_cancel()
-            raise cancelled
+        if rest is not error:
+            self.unwind()
+            raise trio_part(error)

@@ -47,7 +47,7 @@ def client_services(options: AcpOptions) -> Mapping[str, Service]:
         services["fs/read_text_file"] = _read_text_file(options.read_text_file)
     if options.write_text_file is not None:
         services["fs/write_text_file"] = _typed(
-            options.write_text_file, WriteTextFileRequest, WriteTextFileResponse
+            options.write_text_file, WriteTextFileRequest, WriteTextFileResponse, silent=True
         )
     terminals = options.terminals
     if terminals is not None:
@@ -56,22 +56,35 @@ def client_services(options: AcpOptions) -> Mapping[str, Service]:
         services["terminal/wait_for_exit"] = _typed(
             terminals.wait_for_exit, WaitForTerminalExitRequest, WaitForTerminalExitResponse
         )
-        services["terminal/kill"] = _typed(terminals.kill, KillTerminalRequest, KillTerminalResponse)
+        services["terminal/kill"] = _typed(
+            terminals.kill, KillTerminalRequest, KillTerminalResponse, silent=True
+        )
         services["terminal/release"] = _typed(
-            terminals.release, ReleaseTerminalRequest, ReleaseTerminalResponse
+            terminals.release, ReleaseTerminalRequest, ReleaseTerminalResponse, silent=True
         )
     if options.elicit_form is not None or options.elicit_url is not None:
         services["elicitation/create"] = _elicitation(options)
     return services
 
 
-def _typed(handler: Callable[[Any], Awaitable[object]], params_type: type, result_type: type) -> Service:
+def _typed(
+    handler: Callable[[Any], Awaitable[object]], params_type: type, result_type: type, *, silent: bool = False
+) -> Service:
     async def serve(params: dict[str, Any]) -> Any:
         result = await handler(structure(params_type, params))
-        # Methods whose result says nothing may return anything; the wire wants an object.
-        return unstructure(result) if isinstance(result, result_type) else {}
+        if silent and not isinstance(result, result_type):
+            # Methods whose result says nothing may return anything; the wire wants an object.
+            return {}
+        return _encoded(result, result_type)
 
     return serve
+
+
+def _encoded(result: object, result_type: type) -> Any:
+    """Encode what a handler returned. What is not of its type is the host's mistake, and told as such."""
+    if not isinstance(result, result_type):
+        raise TypeError(f"the handler must return {result_type.__name__}, not {type(result).__name__}")
+    return unstructure(result)
 
 
 def _read_text_file(
@@ -79,7 +92,7 @@ def _read_text_file(
 ) -> Service:
     async def serve(params: dict[str, Any]) -> Any:
         result = await handler(structure(ReadTextFileRequest, params))
-        return {"content": result} if isinstance(result, str) else unstructure(result)
+        return {"content": result} if isinstance(result, str) else _encoded(result, ReadTextFileResponse)
 
     return serve
 

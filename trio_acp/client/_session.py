@@ -95,7 +95,7 @@ class Session:
         await connection.peer.room()
         self._check_free()
         self._check_open()
-        turn = RunningTurn(connection, record.id, record.state, idle_timeout)
+        turn = RunningTurn(connection, record.id, record.line, idle_timeout)
         connection.begin_turn(record, turn, params)
         return turn
 
@@ -120,6 +120,7 @@ class Session:
 
         Synchronous; see `Turn.cancel`.
         """
+        self._connection.check_here()
         if self._record.turn is not None:
             self._record.turn.ask_cancel()
 
@@ -193,6 +194,11 @@ class Session:
             "session/set_config_option", params, convert=chosen
         )
         return options
+
+    def discard(self) -> None:
+        """Give the session up: have the agent free it where it can, without waiting for that."""
+        self.cancel()
+        self._connection.discard(self.id)
 
     async def close(self) -> None:
         """End the session and have the agent free what it holds for it (``session/close``, S3).

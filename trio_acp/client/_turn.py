@@ -10,7 +10,7 @@ import trio
 
 from trio_acp.schema import PlanEntry, SessionUpdate, StopReason, UsageUpdate
 
-from ._outcome import choose_outcome, first_leaf, leave_block, without_cancelled
+from ._outcome import choose_outcome, leave_block, only_cancelled, unwrapped
 from ._running import RunningTurn
 from ._snapshots import Message, ToolCallState
 
@@ -53,7 +53,6 @@ class Turn:
         self._session_id = session_id
         self._run: RunningTurn | None = None
         self._manager: Any = None
-        self._iterator: trio.lowlevel.Task | None = None
         self._told = False
         """The body has had the agent's error, and need not be given it again at the block's exit."""
 
@@ -142,14 +141,19 @@ class Turn:
         Synchronous and idempotent; nothing happens after the end. Open permission requests are answered
         ``cancelled`` (X1). If the agent does not end the turn within ``cancel_grace`` seconds, the
         iteration ends all the same, with ``abandoned`` true.
+
+        Raises:
+            RuntimeError: called from another thread; use `trio.from_thread.run_sync`.
         """
-        self._entered().ask_cancel()
+        run = self._entered()
+        run.host.check_here()
+        run.ask_cancel()
 
     async def wait(self) -> StopReason | str | None:
         """Wait for the end of the turn without iterating, and return its stop reason.
 
-        Updates are folded into the properties of the turn and not kept for iteration, unless another task
-        iterates.
+        Updates are folded into the properties of the turn. Those that can be kept can be iterated over
+        afterwards; where nobody iterates and too many wait, they are dropped, which is no error.
 
         Cancellation: only the waiting ends. In the block's body, the cancellation then ends the turn.
 
@@ -157,10 +161,13 @@ class Turn:
             RequestError, ConnectionLost, ConnectionClosed: see the class.
         """
         run = self._entered()
-        if self._iterator in (None, trio.lowlevel.current_task()):
-            run.buffer.release()
+        task = trio.lowlevel.current_task()
+        run.waiters.append(task)
+        try:
             run.host.conditions_changed()
-        await run.over.wait()
+            await run.over.wait()
+        finally:
+            run.waiters.remove(task)
         if run.error is not None:
             self._told = True
             raise run.error
@@ -177,11 +184,10 @@ class Turn:
             RequestError, ConnectionLost, ConnectionClosed: see the class; after the last update.
         """
         run = self._entered()
-        self._iterator = trio.lowlevel.current_task()
         try:
             return await run.buffer.take()
         except trio.EndOfChannel:
-            self._iterator = None
+            pass
         if run.error is not None and run.body_running and not self._told:
             self._told = True
             raise run.error
@@ -198,8 +204,8 @@ class Turn:
         self._run = run
         run.scope.__enter__()
         self._manager = trio.open_nursery()
-        run.nursery = await self._manager.__aenter__()
-        run.nursery.start_soon(run.watch)
+        run.nursery = nursery = await self._manager.__aenter__()
+        nursery.start_soon(run.watch)
         run.body_running = True
         return self
 
@@ -222,19 +228,20 @@ class Turn:
             except BaseException as error:
                 outcome = error
         if outcome is not None:
+            if only_cancelled(outcome):
+                run.unwind()
             run.ask_cancel()
             outcome = await self._wait_shielded(run, outcome)
         run.nursery.cancel_scope.cancel()
         try:
             await self._manager.__aexit__(None, None, None)
         except BaseException as error:
-            # A cancellation, or what no `except Exception` takes: a Ctrl-C that hit a handler.
-            rest = without_cancelled(error)
-            if rest is not None:
-                run.callbacks.append(first_leaf(rest))
-            elif outcome is None:
-                outcome = first_leaf(error)
-        library = run.verdict or (None if self._told else run.error)
+            # A cancellation, or a Ctrl-C that came meanwhile: what handlers raised was collected.
+            left = unwrapped(error)
+            if outcome is None or not only_cancelled(left):
+                left.__context__ = outcome
+                outcome = left
+        library = run.verdict or (run.error if not self._told or outcome is run.error else None)
         return leave_block(run.scope, exc, choose_outcome(outcome, run.callbacks, library))
 
     async def _wait_shielded(self, run: RunningTurn, outcome: BaseException) -> BaseException:

@@ -1,0 +1,82 @@
+"""Handlers that work on the agent's behalf: they begin in wire order, and are ended together."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, final
+
+import trio
+
+__all__ = ["Handlers", "Line"]
+
+
+@final
+class _Place:
+    """A place in a line: its task begins when those before it have begun."""
+
+    __slots__ = ("_before", "_begun")
+
+    def __init__(self, before: _Place | None) -> None:
+        self._before = before
+        self._begun = trio.Event()
+
+    async def begin(self) -> None:
+        """Wait for those before. Shielded: they begin within one pass of the scheduler, cancelled or not."""
+        before, self._before = self._before, None
+        if before is not None and not before._begun.is_set():
+            with trio.CancelScope(shield=True):
+                await before._begun.wait()
+        self._begun.set()
+
+
+@final
+class Line:
+    """The order of one session's requests: Trio starts new tasks in any order, their code may not."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: _Place | None = None
+
+    def take(self) -> _Place:
+        """Take the last place."""
+        self._last = place = _Place(self._last)
+        return place
+
+
+@final
+class Handlers:
+    """Handlers of one turn, or of one session outside of its turns.
+
+    Args:
+        line: the order in which they begin.
+    """
+
+    __slots__ = ("_line", "_scopes")
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._scopes: set[trio.CancelScope] = set()
+
+    def __len__(self) -> int:
+        return len(self._scopes)
+
+    def start(self, start_soon: Callable[..., object], task: Callable[[], Awaitable[object]]) -> None:
+        """Start a task in a nursery; called in the read loop."""
+        scope = trio.CancelScope()
+        self._scopes.add(scope)
+        start_soon(self._run, self._line.take(), scope, task)
+
+    async def _run(self, place: _Place, scope: trio.CancelScope, task: Callable[[], Awaitable[Any]]) -> None:
+        await place.begin()
+        try:
+            with scope:
+                # Up to its first checkpoint this comes before everything behind it in the line.
+                await task()
+        finally:
+            self._scopes.discard(scope)
+
+    def end(self) -> None:
+        """Cancel all of them."""
+        for scope in self._scopes:
+            scope.cancel()

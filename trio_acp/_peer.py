@@ -20,7 +20,6 @@ from ._core import (
     CancelRequested,
     Connection,
     ConnectionFailed,
-    EndOfInput,
     InboundRequest,
     JunkLine,
     LateResponse,
@@ -79,7 +78,7 @@ class Dispatcher(Protocol):
     def notification(self, method: str, params: dict[str, Any], size: int) -> None:
         """Take a notification of ``size`` bytes."""
 
-    def request(self, request: IncomingRequest) -> None:
+    def request(self, request: IncomingRequest, /) -> None:
         """Take a request; see that it is answered, now or by a task."""
 
     def junk(self, event: JunkLine) -> None:
@@ -552,7 +551,7 @@ class Peer:
                     self._enqueue(event.reply)
             case ConnectionFailed():
                 self._lose(event.error, event.lost)
-            case EndOfInput():
+            case _:  # EndOfInput, the only one left
                 self._input_ending = True
                 self._untold = event.lost
                 self._lose(await self._dispatcher.loss(), [])

@@ -333,6 +333,8 @@ def test_w6_an_answer_settles_its_request_and_no_other(
     assert event.result == result
     assert (None if event.error is None else type(event.error)) is error
     assert core.open_outbound == ([core.open_outbound[0], other] if late else [other])
+    assert core.outbound_count == len(core.open_outbound)
+    assert core.inbound_count == len(core.open_inbound) == 1
     (again,) = take(core, b'{"jsonrpc":"2.0","id":%d,"result":{}}' % (2 if late else 1))
     assert isinstance(again, MessageDropped)
 

@@ -19,6 +19,11 @@ def test_w1_a_message_is_written_compactly_on_one_line() -> None:
     assert frame.count(b"\n") == 1
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_numbers_that_json_has_no_words_for_are_sent_as_null(value: float) -> None:
+    assert encode({"value": value}) == b'{"value":null}\n'
+
+
 def nested(depth: int, inner: Any = 0) -> Any:
     for _ in range(depth):
         inner = [inner]

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import trio
-import trio.testing
 
 from tests.peer.helpers import Rig
 from trio_acp import _peer as module
@@ -21,6 +20,7 @@ from trio_acp._errors import (
     ConnectionLost,
     InvalidResponse,
     LocalProtocolError,
+    RemoteProtocolError,
     RequestError,
 )
 from trio_acp._peer import Peer
@@ -302,6 +302,7 @@ async def test_a_cancellation_at_any_step_leaves_whole_frames_and_nothing_open(
 ) -> None:
     monkeypatch.setattr(module, "OUTBOX_SOFT_BYTES", 20)
     step, cancelled = 0, True
+    calls: list[str] = []
     while cancelled:
         step += 1
         assert step < 200
@@ -503,6 +504,48 @@ async def test_a_caller_that_waits_for_room_is_woken_by_closing(monkeypatch: pyt
         rig.peer.begin_close()
         await asking.done.wait()
         assert isinstance(asking.error, ConnectionClosed)
+
+
+async def test_the_end_while_closing_leaves_it_at_our_having_closed() -> None:
+    async with Rig() as rig:
+        asking = rig.ask()
+        await rig.settled()
+        rig.peer.begin_close()
+        rig.far.close()
+        await asking.done.wait()
+        assert isinstance(rig.peer.reason, ConnectionClosed)
+        assert rig.recorder.reasons == [rig.recorder.reason]
+        with pytest.raises(ConnectionClosed):
+            rig.peer.check_usable()
+
+
+async def test_a_last_notification_goes_out_while_closing_and_nowhere_after_stopping() -> None:
+    async with Rig() as rig:
+        rig.peer.begin_close()
+        rig.peer.notify_last("session/cancel", {})
+        await rig.peer.flush()
+        rig.peer.stop()
+        rig.peer.notify_last("session/cancel", {})
+        await rig.settled()
+        assert [m["method"] for m in rig.wire] == ["session/cancel"]
+
+
+async def test_w11_the_first_reason_stays_when_a_second_one_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer that closed its output is found not to read either, while the first is looked into."""
+    monkeypatch.setattr(module, "OUTBOX_HARD_BYTES", 100)
+    async with Rig(limit=1, reading=False) as rig:
+        asking = rig.ask()
+        rig.recorder.reason_known = trio.Event()
+        await rig.settled()
+        await rig.far.send_eof()
+        await rig.settled()
+        for _ in range(3):
+            rig.peer.notify_last("n", {"text": "x" * 50})
+        await asking.done.wait()
+        rig.recorder.reason_known.set()
+        await rig.settled()
+        assert isinstance(asking.error, RemoteProtocolError)
+        assert len(rig.recorder.reasons) == 1
 
 
 # --- Other threads and runs ---

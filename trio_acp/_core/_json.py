@@ -29,6 +29,8 @@ decode = orjson.loads
 def encode(message: dict[str, Any]) -> bytes:
     """Encode one message compactly, as one line with its newline (W1).
 
+    NaN and the infinities, which JSON has no words for, are written as null.
+
     Args:
         message: the whole JSON-RPC message, as dicts, lists and scalars.
 

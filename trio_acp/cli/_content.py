@@ -1,0 +1,118 @@
+"""What agents produce, as lines to show: content blocks, results of tool calls, changes of files, usage."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from typing import Final, NamedTuple
+
+from trio_acp import ToolCallState
+from trio_acp.schema import (
+    AudioContent,
+    Content,
+    ContentBlock,
+    Diff,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    Terminal,
+    TextContent,
+    TextResourceContents,
+    ToolCallContent,
+    UsageUpdate,
+)
+
+from ._text import clean, limit_lines, one_line, plural
+
+__all__ = ["Line", "block_text", "call_title", "content_lines", "diff_lines", "usage_words"]
+
+MAX_RESULT_LINES: Final = 12
+"""Lines of a tool call's result that are shown: enough to see what it did, and not the whole of a file."""
+
+MAX_DIFF_LINES: Final = 200
+"""Lines of a change that are shown."""
+
+MAX_COMPARED_LINES: Final = 5000
+"""Lines of a file, before and after together, that are compared: comparing takes time that grows faster."""
+
+
+class Line(NamedTuple):
+    """A line to show, and what it is: the name of a style."""
+
+    text: str
+    style: str = "text"
+
+
+def block_text(block: ContentBlock) -> str:
+    """Return a content block as text; what is no text is named."""
+    match block:
+        case TextContent(text=text):
+            return clean(text)
+        case ImageContent(mime_type=kind) | AudioContent(mime_type=kind):
+            what = "image" if isinstance(block, ImageContent) else "audio"
+            return f"[{what}: {one_line(kind)}]"
+        case ResourceLink(uri=uri):
+            return f"[link: {one_line(uri)}]"
+        case EmbeddedResource(resource=TextResourceContents(uri=uri, text=text)):
+            return f"[resource: {one_line(uri)}]\n{clean(text)}"
+        case EmbeddedResource():
+            return "[resource: binary]"
+        case unknown:
+            return f"[content of unknown type {one_line(unknown.tag or '')!r}]"
+
+
+def call_title(call: ToolCallState) -> str:
+    """Return what a tool call is called, whatever the agent has told of it so far."""
+    return one_line(call.title or call.name or call.kind or "") or "tool call"
+
+
+def content_lines(content: list[ToolCallContent], cwd: str) -> list[Line]:
+    """Return the result of a tool call as lines."""
+    lines: list[Line] = []
+    for item in content:
+        match item:
+            case Content(content=block):
+                text = block_text(block).rstrip("\n").split("\n")
+                lines += [Line(line, "result") for line in limit_lines(text, MAX_RESULT_LINES)]
+            case Diff():
+                lines += diff_lines(item, cwd)
+            case Terminal(terminal_id=id):
+                lines.append(Line(f"[terminal {one_line(id)}]", "result"))
+            case unknown:
+                lines.append(Line(f"[result of unknown type {one_line(unknown.tag or '')!r}]", "result"))
+    return lines
+
+
+def diff_lines(diff: Diff, cwd: str) -> list[Line]:
+    """Return a change of a file as lines of a unified diff, its path relative to `cwd` where it is below."""
+    path = one_line(shorten_path(diff.path, cwd))
+    old = [] if diff.old_text is None else clean(diff.old_text).split("\n")
+    new = clean(diff.new_text).split("\n")
+    what = "new file" if diff.old_text is None else "changed"
+    head = Line(f"{path} ({what})", "path")
+    if len(old) + len(new) > MAX_COMPARED_LINES:
+        return [head, Line(f"{plural(len(old), 'line')} before, {plural(len(new), 'line')} after", "result")]
+    # A last newline is no empty line.
+    old, new = (lines[:-1] if lines and not lines[-1] else lines for lines in (old, new))
+    changes = list(difflib.unified_diff(old, new, n=3, lineterm=""))[2:]  # without the names
+    shown = limit_lines(changes, MAX_DIFF_LINES)
+    return [head, *(Line(line, _DIFF_STYLES.get(line[:1], "result")) for line in shown)]
+
+
+_DIFF_STYLES: Final = {"+": "added", "-": "removed", "@": "place"}
+
+
+def shorten_path(path: str, cwd: str) -> str:
+    """Return a path relative to a directory if it is below it."""
+    below = path.startswith(cwd.rstrip(os.sep) + os.sep)
+    return os.path.relpath(path, cwd) if below else path
+
+
+def usage_words(usage: UsageUpdate) -> str:
+    """Say how full the context is, and what it has cost."""
+    words = f"context {usage.used:,} of {usage.size:,} tokens"
+    if usage.size:
+        words += f" ({usage.used / usage.size:.0%})"
+    if usage.cost is not None:
+        words += f", {usage.cost.amount:.4g} {one_line(usage.cost.currency)}"
+    return words

@@ -1,0 +1,286 @@
+"""The arguments of ``trio-acp``, and what becomes of errors: a short message and an exit status."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+
+import trio
+
+from trio_acp import AcpError, AuthRequired, __version__
+
+from ._display import Display
+from ._inspect import run_inspect
+from ._json import JsonLines
+from ._plain import PlainOutput
+from ._prompt import CANCELLED, FAILED, OK, Policy, PromptSettings, run_prompt
+from ._screen import Screen
+from ._text import clean, one_line
+
+if TYPE_CHECKING:
+    from ._rich import RichOutput
+
+__all__ = ["main"]
+
+DEMO: Final = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from trio_acp.demo import main; raise SystemExit(main())"
+)
+"""Starts the demo agent of this very package: `-m` would look into the session's directory first."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0 fine, 1 error, 2 usage, 130 cancelled.
+
+    Args:
+        argv: the arguments, without the program's name; None for those of the process.
+
+    Raises:
+        SystemExit: with status 2 when the arguments make no sense, with 0 after ``--help``.
+    """
+    arguments = _parser().parse_args(argv)
+    trouble = _Trouble(sys.stderr)
+    logger = logging.getLogger("trio_acp")
+    logger.addHandler(trouble)
+    try:
+        status: int = arguments.run(arguments, trouble)
+        return status
+    except KeyboardInterrupt:
+        trouble.tell("interrupted")
+        return CANCELLED
+    finally:
+        logger.removeHandler(trouble)
+
+
+# Arguments -----------------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="trio-acp",
+        description="Talk to coding agents by the Agent Client Protocol.",
+        epilog="Exit status: 0 end of turn, 1 error, 2 usage, 130 cancelled.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    prompt = commands.add_parser(
+        "prompt",
+        help="run one prompt and show the turn",
+        description="Run one prompt and show the turn as it happens. Ctrl-C cancels the turn, twice leaves.",
+        allow_abbrev=False,
+    )
+    prompt.add_argument("text", metavar="TEXT", help="what to tell the agent")
+    _add_agent(prompt, required=False)
+    prompt.add_argument(
+        "--permission",
+        type=Policy,
+        choices=list(Policy),
+        default=Policy.ASK,
+        metavar="{ask,allow,reject}",
+        help="who decides when the agent asks for permission (default: ask, at the terminal)",
+    )
+    prompt.add_argument("--json", action="store_true", help="write one JSON event a line")
+    prompt.set_defaults(run=_prompt)
+
+    inspect = commands.add_parser(
+        "inspect",
+        help="show what an agent offers",
+        description="Show an agent's version, capabilities, auth methods, modes and config options.",
+        allow_abbrev=False,
+    )
+    _add_agent(inspect, required=True)
+    inspect.set_defaults(run=_inspect)
+    return parser
+
+
+def _add_agent(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    parser.add_argument(
+        "--agent",
+        metavar="COMMAND",
+        type=_command,
+        required=required,
+        help="command line that starts the agent" + ("" if required else " (default: the demo agent)"),
+    )
+    parser.add_argument(
+        "--cwd",
+        metavar="DIR",
+        type=_directory,
+        default=".",
+        help="directory to work in (default: this one)",
+    )
+    parser.add_argument(
+        "--startup-timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        default=60.0,
+        help="how long the agent may take to start (default: 60)",
+    )
+
+
+def _command(text: str) -> list[str]:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no command line: {error}") from None
+    if not words:
+        raise argparse.ArgumentTypeError("the command line is empty")
+    return words
+
+
+def _directory(text: str) -> str:
+    if not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a directory")
+    return os.path.abspath(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+# Commands ------------------------------------------------------------------------------------------------
+
+
+def _prompt(arguments: argparse.Namespace, trouble: _Trouble) -> int:
+    settings = PromptSettings(
+        command=arguments.agent or demo_command(),
+        cwd=arguments.cwd,
+        text=arguments.text,
+        policy=arguments.permission,
+        startup_timeout=arguments.startup_timeout,
+    )
+    display = JsonLines(sys.stdout) if arguments.json else Screen(_output(sys.stdout, trouble))
+
+    async def run() -> int:
+        return await run_prompt(settings, display, trouble.tell)
+
+    try:
+        return _run(run, trouble, settings.command, display)
+    finally:
+        try:
+            display.close()
+        except BrokenPipeError:
+            pass  # it was told already
+
+
+def _inspect(arguments: argparse.Namespace, trouble: _Trouble) -> int:
+    async def run() -> int:
+        await run_inspect(arguments.agent, arguments.cwd, arguments.startup_timeout, sys.stdout)
+        sys.stdout.flush()
+        return OK
+
+    return _run(run, trouble, arguments.agent, None)
+
+
+def demo_command() -> list[str]:
+    """Return the command line of the demo agent."""
+    root = str(Path(__file__).parents[2])
+    return [sys.executable, "-P", "-c", DEMO, root]
+
+
+# Where it goes, and what becomes of errors ---------------------------------------------------------------
+
+
+def _output(stream: TextIO, trouble: _Trouble) -> PlainOutput | RichOutput:
+    """Choose how to write: in colours to a terminal, plain to all else."""
+    to_terminal = stream.isatty()
+    if to_terminal and os.environ.get("TERM") != "dumb":
+        try:
+            from ._rich import RichOutput
+        except ModuleNotFoundError as error:
+            trouble.tell(f"no colours without {error.name}; to have them, pip install 'trio-acp[cli]'")
+        else:
+            return RichOutput(stream)
+    return PlainOutput(stream, to_terminal=to_terminal)
+
+
+def _run(
+    function: Callable[[], Coroutine[Any, Any, int]],
+    trouble: _Trouble,
+    command: Sequence[str],
+    display: Display | None,
+) -> int:
+    """Run the command under Trio and return its exit status."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        # What cannot be encoded is no reason to fail.
+        reconfigure(errors="replace")
+    try:
+        return trio.run(function)
+    except BrokenPipeError:
+        _give_up_stdout()
+        return FAILED
+    except KeyboardInterrupt as error:
+        if display is not None:
+            display.failed(error, "interrupted")
+        raise
+    except Exception as error:
+        leaf = _leaf(error)
+        message = _explain(leaf, command)
+        if display is not None:
+            display.failed(leaf, message)
+        trouble.tell(message)
+        return FAILED
+
+
+def _leaf(error: Exception) -> Exception:
+    """Return the first error of a group: one is enough to know what to do."""
+    while isinstance(error, ExceptionGroup):
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+    return error
+
+
+def _explain(error: Exception, command: Sequence[str]) -> str:
+    if isinstance(error, AcpError):
+        message = str(error)
+        if isinstance(error, AuthRequired):
+            message += (
+                "\nlog in with the agent's own program first; "
+                f"`trio-acp inspect --agent {shlex.quote(shlex.join(command))}` shows how"
+            )
+        return message
+    if isinstance(error, OSError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _give_up_stdout() -> None:
+    """Nobody reads any more: let the interpreter's last flush go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, sys.stdout.fileno())
+    finally:
+        os.close(nowhere)
+
+
+class _Trouble(logging.Handler):
+    """Tells on stderr, in single messages, what is wrong; takes the library's warnings as well.
+
+    Args:
+        stream: where to.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(logging.WARNING)
+        self._stream = stream
+
+    def tell(self, message: str) -> None:
+        """Write a message."""
+        self._stream.write(f"trio-acp: {clean(message)}\n")
+        self._stream.flush()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a warning of the library."""
+        self.tell(one_line(f"warning: {record.getMessage()}"))

@@ -1,0 +1,190 @@
+"""``trio-acp prompt``: one turn with an agent, shown as it happens."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final, final
+
+import attrs
+import trio
+
+from trio_acp import (
+    AcpOptions,
+    Cancelled,
+    ConnectedAgent,
+    Decision,
+    PermissionRequest,
+    Reject,
+    Selected,
+    Turn,
+    open_acp,
+)
+from trio_acp.schema import SessionUpdate, StopReason
+
+from ._ask import NoTerminal, TerminalAsker, least_consent
+from ._display import Display
+from ._interrupts import Interrupts
+
+__all__ = ["CANCELLED", "FAILED", "OK", "Policy", "PromptSettings", "run_prompt"]
+
+OK: Final = 0
+FAILED: Final = 1
+CANCELLED: Final = 130
+"""What shells make of a program that Ctrl-C ended."""
+
+
+class Policy(enum.StrEnum):
+    """Who decides permission requests."""
+
+    ASK = "ask"
+    ALLOW = "allow"
+    REJECT = "reject"
+
+
+@attrs.frozen
+class PromptSettings:
+    """What to run.
+
+    Attributes:
+        command: the agent's program and its arguments.
+        cwd: the session's directory, absolute.
+        text: the prompt.
+        policy: who decides permission requests.
+        startup_timeout: seconds from the start of the agent to its answer.
+    """
+
+    command: Sequence[str]
+    cwd: str
+    text: str
+    policy: Policy
+    startup_timeout: float
+
+
+async def run_prompt(settings: PromptSettings, display: Display, note: Callable[[str], None]) -> int:
+    """Run one turn and return the exit status: 0 end of turn, 1 another end, 130 cancelled.
+
+    Args:
+        settings: what to run.
+        display: shows it.
+        note: tells something on stderr.
+
+    Raises:
+        AcpError: the agent could not be started, failed, or went.
+        KeyboardInterrupt: Ctrl-C before or after the turn, or for the second time.
+    """
+    stage = _Stage(display, settings, note)
+    options = AcpOptions(
+        command=settings.command[0],
+        args=settings.command[1:],
+        cwd=settings.cwd,
+        on_permission=stage.decide,
+        permission_timeout=math.inf,
+        on_update=stage.received,
+        startup_timeout=settings.startup_timeout,
+    )
+    status = FAILED
+    with Interrupts(stage.cancel):
+        async with open_acp(options) as agent:
+            session = await agent.new_session()
+            display.start(agent, session)
+            turn = session.prompt(settings.text)
+            async with turn:
+                stage.begin(agent, turn)
+                async for update in turn:
+                    await stage.show(update)
+            display.end(turn)
+            status = _status(turn)
+    return status
+
+
+def _status(turn: Turn) -> int:
+    if turn.abandoned or turn.stop_reason == StopReason.CANCELLED:
+        return CANCELLED
+    return OK if turn.stop_reason == StopReason.END_TURN else FAILED
+
+
+@final
+class _Stage:
+    """Keeps what is shown in order: a question comes after all that came before it, and until it is answered
+    nothing else is shown."""
+
+    def __init__(self, display: Display, settings: PromptSettings, note: Callable[[str], None]) -> None:
+        self._display = display
+        self._settings = settings
+        self._note = note
+        self._asker = TerminalAsker()
+        self._asking = trio.Lock()
+        self._agent: ConnectedAgent | None = None
+        self._turn: Turn | None = None
+        self._received = 0
+        self._shown = 0
+        self._dropped_before = 0
+        self._progress = trio.Event()
+
+    def begin(self, agent: ConnectedAgent, turn: Turn) -> None:
+        """The turn has begun; nothing of it has arrived."""
+        self._agent = agent
+        self._turn = turn
+        self._dropped_before = agent.statistics().updates_dropped
+        self._received = 0
+
+    def received(self, params: dict[str, Any]) -> None:
+        """Count an update, in the read loop."""
+        if self._turn is not None and params.get("sessionId") == self._turn.session_id:
+            self._received += 1
+
+    async def show(self, update: SessionUpdate) -> None:
+        """Show an update, unless a question is open: then after that."""
+        if self._asking.locked():
+            async with self._asking:
+                pass
+        self._display.update(update)
+        self._shown += 1
+        self._progress.set()
+        self._progress = trio.Event()
+
+    def cancel(self) -> bool:
+        """Press the stop button, if there is a turn that it can stop."""
+        turn = self._turn
+        if turn is None or turn.cancel_requested or turn.stop_reason is not None:
+            return False
+        turn.cancel()
+        self._display.cancelling()
+        return True
+
+    async def decide(self, request: PermissionRequest) -> Decision:
+        """Decide a permission request as the settings say."""
+        before = self._received
+        while self._shown + self._dropped() < before:
+            await self._progress.wait()
+        async with self._asking:
+            self._display.question(request)
+            try:
+                decision = await self._decide(request)
+            except trio.Cancelled:
+                self._display.answered(request, Cancelled())
+                raise
+            self._display.answered(request, decision)
+            return decision
+
+    def _dropped(self) -> int:
+        """Updates that were received but will never be shown."""
+        assert self._agent is not None
+        return self._agent.statistics().updates_dropped - self._dropped_before
+
+    async def _decide(self, request: PermissionRequest) -> Decision:
+        match self._settings.policy:
+            case Policy.ALLOW:
+                option = least_consent(request)
+                return Cancelled() if option is None else Selected(option.option_id)
+            case Policy.REJECT:
+                return Reject()
+            case Policy.ASK:
+                show = not self._display.shows_questions
+                try:
+                    return await self._asker.ask(request, cwd=self._settings.cwd, show_request=show)
+                except NoTerminal:
+                    self._note("there is no terminal to ask on, so it was rejected; see --permission")
+                    return Reject()

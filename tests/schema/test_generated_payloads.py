@@ -10,9 +10,9 @@ import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.schema._from_schema import DEFINITIONS, definition, needs_schema
 
 import trio_acp.schema as acp
+from tests.schema._from_schema import DEFINITIONS, definition, needs_schema
 from trio_acp.schema._base import WireObject, open_unions
 from trio_acp.schema._nodes import node_for
 
@@ -28,7 +28,7 @@ TAGGED = {
     for member in union.members.values()
     if member not in union.bare
 }
-"""Classes that always carry their tag, which their own definitions do not know: these are tested as union members."""
+"""Classes that always carry a tag, which their own definitions do not know: tested as union members."""
 
 
 def is_whole(name: str) -> bool:
@@ -171,10 +171,12 @@ def test_what_is_wrong_is_refused_or_put_right_and_then_allowed(direction: str, 
     message = data.draw(damaged(name))
     as_type = getattr(acp, name)
     report: list[acp.Leniency] = []
+    allowed = validator(name, open_enums=True).is_valid(message)
     try:
         value = acp.structure(as_type, message, report)
-    except acp.SchemaError as error:
-        assert not validator(name, open_enums=True).is_valid(message), error
+    except acp.SchemaError:
+        if allowed:
+            raise
         return
     again = acp.unstructure(value, as_type)
     silent: list[acp.Leniency] = []
@@ -182,4 +184,4 @@ def test_what_is_wrong_is_refused_or_put_right_and_then_allowed(direction: str, 
     assert silent == []
     if not any(isinstance(part, acp.UnknownVariant) for part in parts(value)):
         validator(name, open_enums=True).validate(again)
-        assert report or validator(name, open_enums=True).is_valid(message)
+        assert report or allowed

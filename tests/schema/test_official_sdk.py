@@ -1,7 +1,7 @@
 """The official Python SDK reads what this package writes, and this package reads what it writes.
 
-The payloads are those that the schema allows, without what that SDK loses: `KNOWN_LOSSES`, unknown fields, unknown
-members of open unions, and every null, in free-form JSON too, since it leaves out whatever is null when it writes.
+The payloads are those that the schema allows, without what that SDK loses: `KNOWN_LOSSES`, unknown fields,
+unknown members of open unions, and every null, in free-form JSON too, since it leaves out whatever is null.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.schema._from_schema import DEFINITIONS, Payloads, needs_schema
 
 import trio_acp.schema as acp
+from tests.schema._from_schema import DEFINITIONS, Payloads, needs_schema
 
 official = pytest.importorskip(
     "acp.schema", reason="the official SDK (agent-client-protocol) is not installed"

@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 import pytest
-from tests.schema._from_schema import BOUNDS, DEFINITIONS, Json, needs_schema, reference
 
 import trio_acp.schema as acp
+from tests.schema._from_schema import BOUNDS, DEFINITIONS, Json, needs_schema, reference
 from trio_acp.schema._base import Mark, WireObject, camel_case, open_unions
 from trio_acp.schema._leaves import EnumNode, Node
 from trio_acp.schema._nodes import (
@@ -122,7 +122,7 @@ def shape_in_schema(node: Json) -> str:
             return f"array of ({shape_in_schema(node['items'])})"
         case "object":
             values = node["additionalProperties"]
-            return f"map to ({'any JSON' if values is True else shape_in_schema(values)})"
+            return "an object" if values is True else f"map to ({shape_in_schema(values)})"
         case _:
             return "any JSON"
 

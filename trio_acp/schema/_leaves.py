@@ -200,6 +200,12 @@ def _take_float(value: Any, _: Any = None) -> Any:
 _LARGEST_DOUBLE = int(1.7976931348623157e308)
 
 
+def _take_object(value: Any, _: Any = None) -> Any:
+    if value.__class__ is dict:
+        return value
+    raise Misfit
+
+
 def _plain_str(value: Any) -> Any:
     """Members of string enums, and other subclasses of str, as str itself."""
     return str.__str__(value) if isinstance(value, str) else value
@@ -250,4 +256,5 @@ _LEAVES: dict[Any, Node] = {
     bool: Leaf("true or false", _take_bool, _plain),
     float: Leaf("a number", _take_float, _plain),
     Any: Leaf("any JSON", _plain, _plain),
+    dict[str, Any]: Leaf("an object", _take_object, _plain),
 }

@@ -153,14 +153,16 @@ async def test_a_program_that_prints_text_and_fails_is_reported_with_both(agents
 
 
 async def test_a_program_that_prints_text_for_ever_is_given_up(agents: Agents) -> None:
-    error = await start_error(agents.options("while True: print('tick', flush=True)"))
+    error = await start_error(agents.options("while True: print('tick', flush=True)", shutdown_grace=0.1))
     assert (error.phase, error.reason) == ("initialize", "not-acp")
     assert "tick" in str(error)
 
 
 async def test_a_program_that_sends_one_endless_line_is_given_up(agents: Agents) -> None:
     error = await start_error(
-        agents.options("while True: sys.stdout.write('x' * 4096)", max_message_bytes=100_000)
+        agents.options(
+            "while True: sys.stdout.write('x' * 4096)", max_message_bytes=100_000, shutdown_grace=0.1
+        )
     )
     assert (error.phase, error.reason) == ("initialize", "not-acp")
     assert "100000" in str(error)

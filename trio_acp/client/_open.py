@@ -196,16 +196,24 @@ async def _introduce(
         client_info=options.client_info or Implementation("trio_acp", __version__),
     )
 
-    def read(result: Any) -> InitializeResponse:
-        response: InitializeResponse = connection.read_result("initialize", InitializeResponse, result)
-        return response
+    answered = trio.Event()
+    answers: list[tuple[Any, AcpError | None]] = []
+
+    def take(result: Any, error: AcpError | None) -> None:
+        answers.append((result, error))
+        answered.set()
 
     name = _name(link.command)
     try:
         with trio.fail_at(deadline):
-            introduction: InitializeResponse = await connection.peer.request(
-                "initialize", unstructure(request), convert=read
-            )
+            # Not `Peer.request`, which sends $/cancel_request when given up: I1 wants nothing else here.
+            await connection.peer.room()
+            connection.peer.start_request("initialize", unstructure(request), take)
+            await answered.wait()
+        result, error = answers[0]
+        if error is not None:
+            raise error
+        introduction: InitializeResponse = connection.read_result("initialize", InitializeResponse, result)
     except trio.TooSlowError:
         raise link.start_error(
             f"{name} did not answer initialize within {options.startup_timeout:g} s{link.progress()}"

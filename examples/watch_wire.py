@@ -1,0 +1,24 @@
+"""A host that sees every message, for a log or for curiosity."""
+
+import sys
+from typing import Any
+
+import trio
+
+from trio_acp import AcpOptions, open_acp
+
+
+def show(direction: str, message: Any) -> None:
+    arrow = "-->" if direction == "sent" else "<--"
+    what = message.get("method", "answer") if isinstance(message, dict) else message
+    print(arrow, what)
+
+
+async def main() -> None:
+    options = AcpOptions(command=sys.executable, args=["-m", "trio_acp.demo"], on_wire=show)
+    async with open_acp(options) as agent:
+        await agent.generate("list the files")
+
+
+if __name__ == "__main__":
+    trio.run(main)

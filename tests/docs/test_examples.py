@@ -1,0 +1,181 @@
+"""Every example runs by itself and does what its docstring says."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import trio
+
+from trio_acp import AcpOptions, PermissionRequest, Selected, open_acp
+from trio_acp.schema import (
+    CreateTerminalRequest,
+    CreateTerminalResponse,
+    KillTerminalRequest,
+    ReadTextFileRequest,
+    ReleaseTerminalRequest,
+    StopReason,
+    TerminalExitStatus,
+    TerminalOutputRequest,
+    TerminalOutputResponse,
+    ToolCallStatus,
+    WaitForTerminalExitRequest,
+    WaitForTerminalExitResponse,
+)
+
+ROOT = pathlib.Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+OUTPUT = {
+    "first_host": r"(?s).*AgentMessageChunk.*end_turn .*\bnotes\.txt\b.*",
+    "live_updates": r"(?s).*\[[^\]]+: completed\].*notes\.txt.*",
+    "stop_button": r"stopped: cancelled\nthe next turn: end_turn\n",
+    "time_limit": r"stopped: True, the agent said cancelled\n",
+    "permission_ask": r"(?s).*allow\? \[y/n\] .*hello\.txt.*",
+    "many_sessions": r"3 answers from 3 sessions\n",
+    "generate_text": r"(?s).+notes\.txt.*",
+    "handle_errors": r"(?s)cannot start it \(spawn, not-found\)\n"
+    r"cannot start it \(initialize, not-acp\)\n.*notes\.txt.*",
+    "watch_wire": r"(?s)--> initialize\n<-- answer\n--> session/new\n.*--> session/prompt\n"
+    r"(<-- session/update\n)+<-- answer\n",
+    "in_memory": r"You said: hello\n",
+    "own_stream": r"You said: hello\n",
+    "serve_files": r"milk, bread\n\nno such file\n",
+    "content_blocks": r"TextContent ResourceLink \nnot sent: promptCapabilities\.image\n",
+}
+"""What a host prints, as a pattern for the whole of it. The working directory holds one file, notes.txt."""
+
+AGENTS = {"first_agent", "tool_agent", "saved_sessions"}
+"""Agents, which have a test of their own below."""
+
+
+def test_every_example_is_tested() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == OUTPUT.keys() | AGENTS
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.mark.parametrize("name", sorted(OUTPUT))
+async def test_a_host_prints_what_it_should(name: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "notes.txt").write_text("milk\n")
+    result = await trio.run_process(
+        [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=b"y\n",
+        capture_stdout=True,
+        capture_stderr=True,
+        check=False,
+    )
+    assert isinstance(result, subprocess.CompletedProcess)
+    output = result.stdout.decode()
+    assert result.returncode == 0, result.stderr.decode()
+    assert re.fullmatch(OUTPUT[name], output), output
+
+
+def options_for(agent: str, cwd: pathlib.Path, *args: str) -> AcpOptions:
+    return AcpOptions(
+        command=sys.executable,
+        args=["-W", "error", str(EXAMPLES / f"{agent}.py"), *args],
+        cwd=cwd,
+        env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+@pytest.mark.parametrize(("allow", "answer"), [(True, "GOOD MORNING"), (False, "good morning")])
+async def test_the_first_agent_shouts_only_if_it_may(
+    allow: bool, answer: str, tmp_path: pathlib.Path
+) -> None:
+    async def decide(request: PermissionRequest) -> Selected:
+        option = request.first_allow() if allow else request.first_reject()
+        assert option is not None
+        return Selected(option.option_id)
+
+    options = options_for("first_agent", tmp_path)
+    options.on_permission = decide
+    async with open_acp(options) as agent:
+        session = await agent.new_session()
+        async with session.prompt("good morning") as turn:
+            await turn.wait()
+    assert turn.text == answer
+    assert [message.role for message in turn.messages] == ["thought", "agent"]
+
+
+async def test_an_agent_with_a_store_counts_prompts_and_takes_a_title(tmp_path: pathlib.Path) -> None:
+    store = tmp_path / "store"
+    async with open_acp(options_for("saved_sessions", tmp_path, str(store))) as agent:
+        assert agent.capabilities.load_session
+        session = await agent.new_session()
+        texts: list[str] = []
+        for prompt in ("one", "two", "/title Shopping"):
+            async with session.prompt(prompt) as turn:
+                await turn.wait()
+            texts.append(turn.text)
+        assert texts == ["This is prompt number 1.", "This is prompt number 2.", "Done."]
+        assert session.state.title == "Shopping"
+        assert [command.name for command in session.state.commands] == ["title"]
+    (saved,) = store.glob("*.jsonl")
+    assert "Shopping" in saved.read_text()
+
+
+class Terminals:
+    """Runs commands in one directory, one after the other; just enough for one agent."""
+
+    def __init__(self, cwd: pathlib.Path) -> None:
+        self.cwd = cwd
+        self.output_text = ""
+        self.open: set[str] = set()
+
+    async def create(self, request: CreateTerminalRequest) -> CreateTerminalResponse:
+        result = await trio.run_process(
+            [request.command, *request.args], cwd=self.cwd, capture_stdout=True, check=True
+        )
+        self.output_text = result.stdout.decode()
+        self.open.add("t")
+        return CreateTerminalResponse("t")
+
+    async def output(self, request: TerminalOutputRequest) -> TerminalOutputResponse:
+        return TerminalOutputResponse(self.output_text, False, TerminalExitStatus(0))
+
+    async def wait_for_exit(self, request: WaitForTerminalExitRequest) -> WaitForTerminalExitResponse:
+        return WaitForTerminalExitResponse(0)
+
+    async def kill(self, request: KillTerminalRequest) -> None:
+        raise AssertionError("nothing runs long enough")
+
+    async def release(self, request: ReleaseTerminalRequest) -> None:
+        self.open.remove(request.terminal_id)
+
+
+async def test_the_agent_with_tools_reads_runs_and_asks(tmp_path: pathlib.Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("milk\nbread\n")
+
+    async def read_text_file(request: ReadTextFileRequest) -> str:
+        return await trio.Path(request.path).read_text()
+
+    options = options_for("tool_agent", tmp_path)
+    options.read_text_file = read_text_file
+    options.terminals = terminals = Terminals(tmp_path)
+    async with open_acp(options) as agent:
+        session = await agent.new_session()
+        async with session.prompt("count") as turn:
+            await turn.wait()
+        # Without a handler the first option is taken: yes, and words.
+        assert turn.text == "The number of lines is 2."
+        assert {call.status for call in turn.tool_calls.values()} == {ToolCallStatus.COMPLETED}
+        assert turn.plan is not None
+        assert [entry.content for entry in turn.plan] == ["read the notes", "count them"]
+        assert not terminals.open
+
+        notes.unlink()
+        async with session.prompt("count") as turn:
+            await turn.wait()
+        assert turn.stop_reason is StopReason.REFUSAL
+        assert [call.status for call in turn.tool_calls.values()] == [ToolCallStatus.FAILED]

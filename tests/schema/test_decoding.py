@@ -552,7 +552,7 @@ def test_what_is_left_out_has_the_default_that_the_protocol_names() -> None:
 def test_the_converter_takes_the_types_of_the_protocol_and_those_of_its_user() -> None:
     converter = acp.get_converter()
     assert converter is not acp.get_converter()
-    update = converter.structure(CHUNK, acp.SessionUpdate)  # type: ignore[arg-type]
+    update: object = converter.structure(CHUNK, acp.SessionUpdate)  # type: ignore[arg-type]
     assert update == structure_update(CHUNK)
     assert converter.unstructure(update, acp.SessionUpdate) == CHUNK
     plans = converter.structure([{"sessionUpdate": "plan", "entries": []}], list[Plan])

@@ -99,7 +99,12 @@ class ConnectedClient:
         return self._protocol_version
 
     def introduce(self, capabilities: ClientCapabilities, info: Implementation | None) -> None:
-        """Take what ``initialize`` told. Called by the connection, once."""
+        """Take what ``initialize`` told. Called by the connection, once.
+
+        Args:
+            capabilities: what the client can do.
+            info: who it is; None where it does not tell.
+        """
         self._capabilities = capabilities
         self._info = info
         self._offers.clear()
@@ -204,7 +209,12 @@ class ConnectedClient:
         return await self._call("terminal/release", request, ReleaseTerminalResponse)
 
     def release_nowait(self, session_id: str, terminal_id: str) -> None:
-        """Give up a terminal without waiting for the answer; no-op when the client has gone."""
+        """Give up a terminal without waiting for the answer; no-op when the client has gone.
+
+        Args:
+            session_id: the session that it belongs to.
+            terminal_id: the terminal.
+        """
         if self._peer.reason is None:
             request = ReleaseTerminalRequest(session_id, terminal_id)
             self._peer.start_request("terminal/release", unstructure(request), _ignore_answer)
@@ -235,17 +245,30 @@ class ConnectedClient:
     async def ext_request(self, method: str, params: dict[str, Any]) -> Any:
         """Send a request that is no part of the protocol, and return its result as JSON values.
 
+        Cancellation: withdraws the request with ``$/cancel_request``.
+
+        Args:
+            method: its name, with the leading underscore; it travels unchanged.
+            params: its parameters as JSON values.
+
         Raises:
             ValueError: the method's name does not begin with an underscore.
+            RequestError: the client refused; `MethodNotFound` when it does not know the method.
+            ConnectionLost, ConnectionClosed: the connection ended.
         """
         check_extension_name(method)
         return await self.call(method, params)
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
-        """Send a notification that is no part of the protocol.
+        """Send a notification that is no part of the protocol. Whole or not at all, if cancelled.
+
+        Args:
+            method: its name, with the leading underscore; it travels unchanged.
+            params: its parameters as JSON values.
 
         Raises:
             ValueError: the method's name does not begin with an underscore.
+            ConnectionLost, ConnectionClosed: the connection ended.
         """
         check_extension_name(method)
         await self._peer.notify(method, params)
@@ -268,7 +291,14 @@ class ConnectedClient:
         convert: Callable[[Any], Any] | None = None,
         on_late: Callable[[Any], None] | None = None,
     ) -> Any:
-        """Send a request and return its result; the way under all the calls above."""
+        """Send a request and return its result; the way under all the calls above.
+
+        Args:
+            method: its name on the wire.
+            params: its parameters as JSON values.
+            convert: makes of the result what is returned, in the read loop.
+            on_late: called with the result if it comes after the call was cancelled.
+        """
         if self._input_over:
             await trio.lowlevel.checkpoint()
             raise ConnectionLost(

@@ -175,7 +175,16 @@ class PromptContext(UpdateSender):
     async def try_read_file(
         self, path: str | os.PathLike[str], *, line: int | None = None, limit: int | None = None
     ) -> str | None:
-        """Return the text of a file as `read_file` does, or None if there is no such file."""
+        """Return the text of a file as `read_file` does, or None if there is no such file.
+
+        Args:
+            path: the file; a relative path starts at the session's directory.
+            line: the first line to read, counted from 1.
+            limit: how many lines to read at most.
+
+        Raises:
+            CapabilityError, RequestError, ValueError: as for `read_file`, but for a file that is not there.
+        """
         try:
             return await self.read_file(path, line=line, limit=limit)
         except RequestError as error:
@@ -299,6 +308,10 @@ class PromptContext(UpdateSender):
 
         The question travels as a permission request, which every client has, so the words must not make
         consent out of it: ask with `ask_permission` before anything is done.
+
+        Args:
+            question: what is asked, for people.
+            choices: what there is to choose from.
 
         Returns:
             What was chosen, or None if the question was cancelled.

@@ -214,7 +214,12 @@ class UpdateStream(Generic[T]):
         return len(self._kept)
 
     def put(self, item: T, size: int) -> None:
-        """Add an update of ``size`` bytes; drop the oldest ones if there are too many."""
+        """Add an update; drop the oldest ones if there are too many. Called in the read loop.
+
+        Args:
+            item: the update.
+            size: its bytes, as it was on the wire.
+        """
         if self._ended:
             return
         self._kept.append((item, size))

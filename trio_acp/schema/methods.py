@@ -32,6 +32,7 @@ Side: TypeAlias = Literal["agent", "client", "protocol"]
 """Who is called: ``protocol`` means either of the two."""
 
 MethodKind: TypeAlias = Literal["request", "notification"]
+"""Whether a method is answered."""
 
 
 @frozen

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from tests.agent.scripted import WireError, agent, connected, raw_client
 
 from trio_acp import _errors as errors

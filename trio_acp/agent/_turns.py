@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import TYPE_CHECKING, Any, cast, final
 
 import trio
@@ -113,12 +114,17 @@ class Turn:
         except BaseException as error:
             self._decided = True
             cancellation, rest = _split(error)
-            answer = self._answer_for(rest)
-            if cancellation is not None or not isinstance(rest, Exception):
-                # All of it is being cancelled, or the program ends; but the client gets its answer. What a
-                # handler raises of its own is for the log and never ends the connection.
+            # Cancelled from without too: the agent itself is told to end.
+            everything = cancellation is not None or trio.current_effective_deadline() == -math.inf
+            answer = self._answer_for(rest, cancelled=self.cancel_requested or everything)
+            if not isinstance(rest, Exception):
+                # The program ends, or is being cancelled; but the client gets its answer.
                 self._answer(answer)
-                raise (error if not isinstance(rest, Exception) else cancellation or error) from None
+                raise
+            if cancellation is not None:
+                # What a handler raises of its own is for the log, and never ends the connection.
+                self._answer(answer)
+                raise cancellation from None
         self._decided = True
         if self.live.recorder is not None and not self._answered:
             await self.live.recorder.flush_soon()
@@ -165,12 +171,12 @@ class Turn:
                     "(the last message), or a PromptResponse"
                 )
 
-    def _answer_for(self, error: BaseException | None) -> dict[str, Any] | RequestError:
+    def _answer_for(self, error: BaseException | None, *, cancelled: bool) -> dict[str, Any] | RequestError:
         """Decide what to answer when the handler raised; None stands for a cancellation."""
         if not isinstance(error, Exception):
             return _stopped(StopReason.CANCELLED)
         cause = sole_error(error)
-        if self.cancel_requested:
+        if cancelled:
             # Never an error for a cancellation, whatever came of it inside (X2).
             logger.info("a cancelled turn of session %r ended in an error", self.live.id, exc_info=cause)
             return _stopped(StopReason.CANCELLED)
@@ -234,7 +240,7 @@ class Turn:
         for block in self.prompt.prompt:
             text = getattr(block, "text", "")
             if isinstance(text, str) and text.strip():
-                return text.strip().splitlines()[0][:TITLE_CHARACTERS]
+                return text.strip().splitlines()[0].strip()[:TITLE_CHARACTERS]
         return None
 
 

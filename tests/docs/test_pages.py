@@ -1,0 +1,151 @@
+"""The pages of docs/ agree with the code: names, numbers, methods, snippets."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import importlib
+import pathlib
+import pkgutil
+import re
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import pytest
+
+import trio_acp
+import trio_acp.agent
+import trio_acp.client
+import trio_acp.schema
+import trio_acp.transports
+from trio_acp.schema import METHODS, AgentCapabilities, ClientCapabilities, SessionUpdate, WireObject
+
+ROOT = pathlib.Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in DOCS.rglob("*.rst")}
+
+
+# --- Code in the pages --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_every_piece_of_code_is_a_file_that_a_test_runs(page: str) -> None:
+    text = PAGES[page]
+    assert not re.search(r"code-block:: (?!console)", text)
+    # A paragraph that ends in a double colon begins a literal block; a directive does not end so.
+    literal = [line for line in text.splitlines() if line.endswith("::") and not line.startswith("..")]
+    assert literal == []
+    for included in re.findall(r"literalinclude:: (\S+)", text):
+        target = (DOCS / page).parent / included
+        assert target.resolve().parent == ROOT / "examples", f"{included} is not among the tested examples"
+
+
+# --- Names --------------------------------------------------------------------------------------------
+
+
+def documented_names() -> set[str]:
+    """What the reference documents: by a directive of its own, or in a module that is listed whole."""
+    names = set[str]()
+    for page, text in PAGES.items():
+        if not page.startswith("reference/"):
+            continue
+        names |= set(re.findall(r"^\.\. (?:auto\w+|data):: (\w+)$", text, re.MULTILINE))
+        for module in re.findall(r"automodule:: (\S+)\n   :members:", text):
+            names |= set(importlib.import_module(module).__all__)
+    return names
+
+
+@pytest.mark.parametrize(
+    "module", [trio_acp, trio_acp.client, trio_acp.agent, trio_acp.schema, trio_acp.transports]
+)
+def test_the_reference_has_every_public_name(module: Any) -> None:
+    assert sorted(set(module.__all__) - documented_names() - {"__version__"}) == []
+
+
+# --- Numbers ------------------------------------------------------------------------------------------
+
+UNITS = {"": 1, "s": 1, "KiB": 1024, "MiB": 1024 * 1024}
+NOT_A_BOUND = {("trio_acp.transports._stdio", name) for name in ("STDIN", "STDOUT", "STDERR")} | {
+    ("trio_acp.agent._file_store", "VERSION"),
+    ("trio_acp.schema.initialization", "PROTOCOL_VERSION"),
+}
+
+
+def bounds_in_the_page() -> list[dict[str, str]]:
+    with open(DOCS / "bounds.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("row", bounds_in_the_page(), ids=lambda row: row["Name"])
+def test_a_limit_has_the_value_that_the_page_gives(row: dict[str, str]) -> None:
+    number, _, unit = row["Value"].partition(" ")
+    value = getattr(importlib.import_module(row["Module"]), row["Name"])
+    assert float(number) * UNITS[unit] == value
+
+
+def numbers_in_the_code() -> Iterator[tuple[str, str]]:
+    """Constants at module level with a name in capitals and a number as value."""
+    for info in pkgutil.walk_packages(trio_acp.__path__, "trio_acp."):
+        if info.name.rpartition(".")[2] in ("__main__", "_windows"):
+            continue
+        source = pathlib.Path(importlib.util.find_spec(info.name).origin)  # type: ignore[union-attr, arg-type]
+        for node in ast.parse(source.read_text(encoding="utf-8")).body:
+            targets = (
+                [node.target]
+                if isinstance(node, ast.AnnAssign)
+                else node.targets
+                if isinstance(node, ast.Assign)
+                else []
+            )
+            for target in targets:
+                if isinstance(target, ast.Name) and re.fullmatch(r"[A-Z][A-Z0-9_]*", target.id):
+                    value = getattr(importlib.import_module(info.name), target.id)
+                    if isinstance(value, (int, float)) and not isinstance(value, bool):
+                        yield info.name, target.id
+
+
+def test_every_limit_in_the_library_is_in_the_page() -> None:
+    listed = {(row["Module"], row["Name"]) for row in bounds_in_the_page()}
+    layers = ("trio_acp.cli", "trio_acp.demo")  # programs with limits of their own taste
+    found = {entry for entry in numbers_in_the_code() if not entry[0].startswith(layers)}
+    assert sorted(found - listed - NOT_A_BOUND) == [], "add it to docs/bounds.csv"
+
+
+# --- The protocol -------------------------------------------------------------------------------------
+
+COVERAGE = PAGES["coverage.rst"]
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_the_table_of_methods_has_every_method(method: str) -> None:
+    assert f"* - ``{method}``" in COVERAGE
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in typing.get_args(SessionUpdate) if kind.__name__ != "UnknownVariant"]
+)
+def test_the_table_of_updates_has_every_update(kind: type[Any]) -> None:
+    assert f"* - ``{kind.session_update}``\n     - `{kind.__name__}`" in COVERAGE
+
+
+def camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def leaves(kind: type[WireObject], path: str) -> Iterator[str]:
+    """The capabilities that a class of them has, as dotted wire names."""
+    hints = typing.get_type_hints(kind)
+    for name in [field.name for field in attrs.fields(kind) if field.name not in ("meta", "extra")]:
+        parts = typing.get_args(hints[name]) or (hints[name],)
+        objects = [part for part in parts if isinstance(part, type) and issubclass(part, WireObject)]
+        where = f"{path}{camel(name)}"
+        below = [leaf for nested in objects for leaf in leaves(nested, f"{where}.")]
+        yield from below or [where]
+
+
+@pytest.mark.parametrize("capability", [*leaves(ClientCapabilities, ""), *leaves(AgentCapabilities, "")])
+def test_the_tables_of_capabilities_have_every_capability(capability: str) -> None:
+    assert f"``{capability}``" in COVERAGE

@@ -8,10 +8,9 @@ import trio
 from trio_acp import AcpOptions, open_acp
 
 
-def show(direction: str, message: Any) -> None:
+def show(direction: str, message: dict[str, Any] | str) -> None:
     arrow = "-->" if direction == "sent" else "<--"
-    what = message.get("method", "answer") if isinstance(message, dict) else message
-    print(arrow, what)
+    print(arrow, message if isinstance(message, str) else message.get("method", "answer"))
 
 
 async def main() -> None:

@@ -93,6 +93,7 @@ async def test_the_first_agent_shouts_only_if_it_may(
     allow: bool, answer: str, tmp_path: pathlib.Path
 ) -> None:
     async def decide(request: PermissionRequest) -> Selected:
+        await trio.lowlevel.checkpoint()
         option = request.first_allow() if allow else request.first_reject()
         assert option is not None
         return Selected(option.option_id)

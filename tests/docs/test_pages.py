@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import importlib
+import importlib.util
 import pathlib
 import pkgutil
 import re

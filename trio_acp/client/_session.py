@@ -216,8 +216,13 @@ class Session:
             connection.capabilities.session_capabilities.close is not None, "sessionCapabilities.close"
         )
         self.cancel()
-        await connection.peer.request("session/close", {"sessionId": self.id})
-        connection.forget(self.id)
+
+        def closed(result: Any) -> None:
+            # In the read loop, so that what comes behind the answer is not taken for the session's.
+            connection.forget(self.id)
+
+        params = {"sessionId": self.id}
+        await connection.peer.request("session/close", params, on_late=closed, convert=closed)
 
 
 def _check_choice(options: list[SessionConfigOption], config_id: str, value: str | bool) -> None:

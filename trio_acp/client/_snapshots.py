@@ -38,10 +38,21 @@ from trio_acp.schema import (
     UserMessageChunk,
 )
 
-__all__ = ["MAX_TOOL_CALLS", "Message", "SessionState", "ToolCallState", "Transcript", "fold"]
+__all__ = [
+    "JOINED_CHUNKS",
+    "MAX_TOOL_CALLS",
+    "Message",
+    "SessionState",
+    "ToolCallState",
+    "Transcript",
+    "fold",
+]
 
 MAX_TOOL_CALLS: Final = 4096
 """Tool calls that a session remembers; the oldest are forgotten first. A turn keeps all of its own."""
+
+JOINED_CHUNKS: Final = 1024
+"""Chunks of plain text after which they are joined: often enough to save memory, seldom enough to be cheap."""
 
 
 @attrs.define
@@ -107,13 +118,14 @@ class Message:
         message_id: the agent's id for it, None where it gives none.
     """
 
-    __slots__ = ("_parts", "message_id", "role")
+    __slots__ = ("_parts", "_run", "message_id", "role")
 
     def __init__(self, role: Literal["agent", "user", "thought"], message_id: str | None) -> None:
         self.role = role
         self.message_id = message_id
-        # Plain text is kept as bare strings: a message of many thousand chunks stays small.
         self._parts: list[str | ContentBlock] = []
+        self._run: list[str] = []
+        """Plain text that has not been joined yet: a string for each chunk would take far more than its text."""
 
     def __repr__(self) -> str:
         return f"<Message {self.role} {self.message_id!r}: {self.text[:60]!r}>"
@@ -121,11 +133,23 @@ class Message:
     @property
     def text(self) -> str:
         """Its text, without what is not text."""
+        self._join()
         return "".join([part if isinstance(part, str) else _text_of(part) for part in self._parts])
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces it is kept in."""
+        return len(self._parts) + len(self._run)
+
+    def _join(self) -> None:
+        if self._run:
+            self._parts.append("".join(self._run))
+            self._run.clear()
 
     @property
     def content(self) -> list[ContentBlock]:
         """Its content blocks; neighbouring chunks of plain text are one block."""
+        self._join()
         blocks: list[ContentBlock] = []
         run: list[str] = []
         for part in [*self._parts, None]:
@@ -147,8 +171,11 @@ class Message:
             and content.meta is None
             and content.extra is None
         ):
-            self._parts.append(content.text)
+            self._run.append(content.text)
+            if len(self._run) >= JOINED_CHUNKS:
+                self._join()
         else:
+            self._join()
             self._parts.append(content)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 
 import nox
 
@@ -95,6 +96,11 @@ def compat(session: nox.Session) -> None:
 def interop(session: nox.Session) -> None:
     """Real turns with the official SDKs as peers. The Node one is used where npm is found."""
     session.install("-e", ".[cli]", *group("test", "interop"))
+    node = pathlib.Path("tests/interop/node")
+    if shutil.which("npm") and (node / "package.json").exists():
+        session.run(
+            "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(node), external=True
+        )
     session.run("python", "-m", "pytest", "-q", "-m", "interop", *session.posargs)
 
 

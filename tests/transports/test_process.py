@@ -120,7 +120,7 @@ async def test_an_exit_status_and_the_last_words_survive_the_exit(script: Script
         assert await process.stream.receive_some() == b""
         with pytest.raises(trio.BrokenResourceError, match="has exited"):
             await process.stream.send_all(b"x")
-        await process.aclose_gracefully()
+        await process.stderr_ended.wait()
         assert process.stderr_tail() == "words\n"
 
 
@@ -347,6 +347,7 @@ async def test_a_group_that_does_not_end_is_reported_and_not_waited_for(
             with caplog.at_level(logging.WARNING, "trio_acp.transports"):
                 await process.aclose_gracefully()
         assert process.left_running
+        assert process.stderr_ended.is_set()
         assert process.returncode is None
         assert "does not end" in caplog.text
         monkeypatch.undo()

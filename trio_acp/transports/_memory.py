@@ -20,13 +20,13 @@ class _Pipe:
     __slots__ = ("chunks", "limit", "reader_closed", "readers", "size", "writer_closed", "writers")
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
+        self.limit: int = limit
         self.chunks: deque[bytes] = deque()
-        self.size = 0
-        self.readers = trio.lowlevel.ParkingLot()
-        self.writers = trio.lowlevel.ParkingLot()
-        self.reader_closed = False
-        self.writer_closed = False
+        self.size: int = 0
+        self.readers: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
+        self.writers: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
+        self.reader_closed: bool = False
+        self.writer_closed: bool = False
 
     def wake(self) -> None:
         self.readers.unpark_all()

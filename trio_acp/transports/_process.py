@@ -128,11 +128,11 @@ class AgentProcess:
         self._env = build_environment(env, inherit_env)
         self._grace = shutdown_grace
 
-        self.exited = trio.Event()
-        self.stderr_ended = trio.Event()
+        self.exited: trio.Event = trio.Event()
+        self.stderr_ended: trio.Event = trio.Event()
         self.pid: int | None = None
         self.returncode: int | None = None
-        self.left_running = False
+        self.left_running: bool = False
 
         self._used = False
         self._done = trio.Event()
@@ -328,6 +328,7 @@ class AgentProcess:
         finally:
             pipes.stdin.close()
             pipes.stderr.close()
+            self.stderr_ended.set()  # also if it was given up
 
     @trio.lowlevel.enable_ki_protection
     async def _drain_stderr(self, stderr: OutputPipe) -> None:

@@ -6,6 +6,7 @@ import copy
 import threading
 from typing import Any
 
+import attrs
 import pytest
 from cattrs import Converter
 
@@ -417,8 +418,24 @@ def test_unknown_members_are_kept_wherever_they_stand() -> None:
     assert value.update.content[0] == UnknownVariant("later", {"type": "later", "a": 1})
 
 
+def test_unknown_members_are_kept_beside_what_needs_leniency() -> None:
+    """W8, W9"""
+    raw = {"sessionUpdate": "tool_call_update", "toolCallId": "t", "title": 5, "content": [{"type": "later"}]}
+    report: list[Leniency] = []
+    update = structure_update(raw, report)
+    assert update == ToolCallUpdate("t", content=[UnknownVariant("later", {"type": "later"})])
+    assert [leniency.path for leniency in report] == [("title",)]
+
+
 def test_a_malformed_member_with_a_known_tag_is_an_error() -> None:
-    assert error_of(acp.SessionUpdate, {"sessionUpdate": "plan"}) == "entries: required field is missing"
+    raw = {"sessionUpdate": "plan"}
+    wrong: object
+    assert error_of(acp.SessionUpdate, raw) == "entries: required field is missing"
+    with pytest.raises(SchemaError, match="entries: required field is missing"):
+        structure_update(raw)
+    for wrong in (None, "text", [], 5):
+        with pytest.raises(SchemaError, match="expected an object, got "):
+            structure_update(wrong)
 
 
 @pytest.mark.parametrize("union", [acp.ContentBlock, acp.SessionUpdate, acp.SessionConfigOption])
@@ -549,15 +566,26 @@ def test_what_is_left_out_has_the_default_that_the_protocol_names() -> None:
 # --- cattrs -------------------------------------------------------------------------------------------
 
 
+@attrs.define
+class Note:
+    """A class of a user of the library."""
+
+    seen: list[acp.SessionUpdate]
+    by: str
+
+
 def test_the_converter_takes_the_types_of_the_protocol_and_those_of_its_user() -> None:
     converter = acp.get_converter()
     assert converter is not acp.get_converter()
-    update: object = converter.structure(CHUNK, acp.SessionUpdate)  # type: ignore[arg-type]
-    assert update == structure_update(CHUNK)
+    update = structure_update(CHUNK)
+    union: Any = acp.SessionUpdate
+    assert converter.structure(CHUNK, union) == update
     assert converter.unstructure(update, acp.SessionUpdate) == CHUNK
     plans = converter.structure([{"sessionUpdate": "plan", "entries": []}], list[Plan])
     assert plans == [Plan([])]
-    assert converter.structure(5, int) == 5
+    note = converter.structure({"seen": [CHUNK], "by": "me"}, Note)
+    assert note == Note([update], "me")
+    assert converter.unstructure(note) == {"seen": [CHUNK], "by": "me"}
     with pytest.raises(SchemaError):
         converter.structure({"entries": 5, "sessionUpdate": "plant"}, Plan)
 

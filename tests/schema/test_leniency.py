@@ -9,18 +9,9 @@ import pytest
 import trio_acp.schema as acp
 from trio_acp.schema import Leniency, SchemaError, WireObject, structure, unstructure
 from trio_acp.schema._base import Mark
+from trio_acp.schema._containers import MAX_LENIENCIES, ChoiceNode, ListNode, MapNode, OptionalNode
 from trio_acp.schema._leaves import EnumNode, Node
-from trio_acp.schema._nodes import (
-    MAX_LENIENCIES,
-    ChoiceNode,
-    Field,
-    ListNode,
-    MapNode,
-    ObjectNode,
-    OptionalNode,
-    UnionNode,
-    object_node,
-)
+from trio_acp.schema._nodes import Field, ObjectNode, UnionNode, object_node
 
 CLASSES: list[type[WireObject]] = [
     cls

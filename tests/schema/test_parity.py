@@ -11,18 +11,9 @@ import pytest
 import trio_acp.schema as acp
 from tests.schema._from_schema import BOUNDS, DEFINITIONS, Json, needs_schema, reference
 from trio_acp.schema._base import Mark, WireObject, camel_case, open_unions
+from trio_acp.schema._containers import ChoiceNode, ListNode, MapNode, OptionalNode
 from trio_acp.schema._leaves import EnumNode, Node
-from trio_acp.schema._nodes import (
-    ChoiceNode,
-    Field,
-    ListNode,
-    MapNode,
-    ObjectNode,
-    OptionalNode,
-    UnionNode,
-    node_for,
-    object_node,
-)
+from trio_acp.schema._nodes import Field, ObjectNode, UnionNode, node_for, object_node
 
 pytestmark = needs_schema
 

@@ -9,6 +9,7 @@ in one direction only.
 
 from __future__ import annotations
 
+import abc
 import enum
 import math
 from collections.abc import Callable
@@ -49,7 +50,7 @@ class Misfit(Exception):
     """The fast path met something that the slow path has to look at. Never leaves this package."""
 
 
-class Node:
+class Node(abc.ABC):
     """How values of one type travel.
 
     Attributes:
@@ -68,11 +69,11 @@ class Node:
         """Encode, or raise `SchemaError`."""
         return self._make_put()
 
-    def _make_take(self) -> Take:
-        raise Misfit
+    @abc.abstractmethod
+    def _make_take(self) -> Take: ...
 
-    def _make_put(self) -> Put:
-        raise Misfit
+    @abc.abstractmethod
+    def _make_put(self) -> Put: ...
 
     def read(self, value: Any, path: WirePath, report: Report) -> Any:
         """Decode with leniency, noting in ``report`` where it was needed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ class Mine(Exception):
 
 
 @contextlib.asynccontextmanager
-async def leaves_as_itself(kind: type[BaseException] = Mine) -> AsyncIterator[None]:
+async def leaves_as_itself(kind: type[BaseException] = Mine) -> AsyncGenerator[None]:
     """The block must raise one plain exception of that kind."""
     with trio.fail_after(30):
         with pytest.raises(kind) as caught:

@@ -1,0 +1,14 @@
+"""Fixtures of the interoperability tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interop.peers import PEERS, Peer
+
+
+@pytest.fixture(params=list(PEERS))
+def peer(request: pytest.FixtureRequest) -> Peer:
+    """Each of the agents built with an official SDK."""
+    name: str = request.param
+    return PEERS[name]()

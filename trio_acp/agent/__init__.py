@@ -1,8 +1,7 @@
 """Be an agent: `AgentApp`, and what its handlers work with.
 
 A handler gets a `PromptContext` for each turn. Through it, it tells the client what it does, and uses the
-client's
-files, terminals and user. Neither this package nor `trio_acp.client` imports the other.
+client's files, terminals and user.
 """
 
 from __future__ import annotations

@@ -43,11 +43,9 @@ class AgentApp:
     """An agent: register what it does, then serve it.
 
     Handlers are plain async functions. Each takes what it names among what its method has to give, for
-    example
-    ``ctx`` or anything annotated `PromptContext` for a prompt handler; what cannot be given is an error
-    when it is
-    registered. What is registered decides what is advertised to clients, and that decides what is accepted
-    from them (I3, I5).
+    example ``ctx`` or anything annotated `PromptContext` for a prompt handler; what cannot be given is an
+    error when it is registered. What is registered decides what is advertised to clients, and that decides
+    what is accepted from them (I3, I5).
 
     One app can serve many clients at a time. Register everything before it serves the first one.
 
@@ -128,7 +126,7 @@ class AgentApp:
 
         Raises:
             TypeError: it has an ``on_…`` method that is no handler by name, or that takes what cannot be
-            given.
+                given.
         """
         app = cls(name, version, *args, **kwargs)
         for attribute in dir(handlers):
@@ -164,17 +162,19 @@ class AgentApp:
         return self._register("on_authenticate", handler)
 
     def on_logout(self, handler: Handler) -> Handler:
-        """Register what logs the user out (U3); makes ``logout`` advertised. It may take ``client``;
-        returns None."""
+        """Register what logs the user out (U3); makes ``logout`` advertised.
+
+        It may take ``request``, ``client``; it returns None.
+        """
         return self._register("on_logout", handler)
 
     def on_new_session(self, handler: Handler) -> Handler:
         """Register what sets up a new session (S1).
 
         It may take ``session``, ``cwd``, ``mcp_servers``, ``additional_directories``, ``client``,
-        ``request``. Set
-        ``session.state``, ``session.modes`` and ``session.config_options`` here. It returns None, or
-        a `NewSessionResponse`, whose id becomes the session's. Updates that it sends go out after the answer.
+        ``request``. Set ``session.state``, ``session.modes`` and ``session.config_options`` here. It returns
+        None, or a `NewSessionResponse`, whose id becomes the session's. Updates that it sends go out after
+        the answer.
         """
         return self._register("on_new_session", handler)
 
@@ -182,11 +182,9 @@ class AgentApp:
         """Register what sets up a session that is loaded (S2); makes ``session/load`` advertised.
 
         It may take what `on_new_session` handlers may, and ``transcript``, the conversation in the store.
-        With a
-        store it runs before the replay. Without one the replay is its task: the messages, tool calls and
-        plans
-        that it sends go out before the answer. It returns None or a `LoadSessionResponse`, or raises
-        `trio_acp.ResourceNotFound`.
+        With a store it runs before the replay. Without one the replay is its task: the messages, tool calls
+        and plans that it sends go out before the answer. It returns None or a `LoadSessionResponse`, or
+        raises `trio_acp.ResourceNotFound`.
         """
         return self._register("on_load_session", handler)
 
@@ -209,8 +207,7 @@ class AgentApp:
         """Register what frees a session's resources (S3); makes ``session/close`` advertised.
 
         It may take ``session``, ``client``, ``request``; it returns None. Its turn has ended by then. Also
-        called, for
-        at most 2 seconds, for the sessions that are open when the client goes.
+        called, for at most 2 seconds, for the sessions that are open when the client goes.
         """
         return self._register("on_close_session", handler)
 
@@ -225,10 +222,12 @@ class AgentApp:
         """Register what answers prompts: the agent itself. Required.
 
         It may take ``ctx`` (`PromptContext`), ``prompt`` (the content blocks), ``text``, ``session``,
-        ``client``,
-        ``request``. It returns None (end of turn), a string (the last message), a `StopReason`, or a
-        `PromptResponse`.
-        An exception is answered as an error, and the session goes on; `trio_acp.RequestError` as it is.
+        ``client``, ``request``. It returns None (end of turn), a string (the last message), a `StopReason`,
+        or a `PromptResponse`. An exception is answered as an error, and the session goes on;
+        `trio_acp.RequestError` as it is.
+
+        Cancellation: when the client cancels the turn, the handler is cancelled, and the turn is answered
+        ``cancelled`` whatever the handler does then (X2).
         """
         return self._register("on_prompt", handler)
 
@@ -240,12 +239,11 @@ class AgentApp:
         return self._register("on_set_mode", handler)
 
     def on_set_config_option(self, handler: Handler) -> Handler:
-        """Register what happens when the client sets a config option (S7); one with ``config_options``
-        works without.
+        """Register what happens when the client sets a config option (S7).
 
-        It may take ``session``, ``config_id``, ``value``, ``client``, ``request``; it returns None if only
-        that option
-        changes, or the list of all options.
+        A session with ``config_options`` works without a handler. It may take ``session``, ``config_id``,
+        ``value``, ``client``, ``request``; it returns None if only that option changes, or the list of all
+        options.
         """
         return self._register("on_set_config_option", handler)
 
@@ -369,8 +367,7 @@ class AgentApp:
         Raises:
             ValueError: the app is not whole, for example lacks an `on_prompt` handler.
             RemoteProtocolError: the client sent what cannot be read on, such as a message that is too
-            large, or
-                did not read.
+                large, or did not read.
         """
         await AgentConnection(self._build(), stream).serve()
 

@@ -584,6 +584,7 @@ def test_w11_the_end_of_the_input_loses_every_open_request_at_once() -> None:
     assert event.lost == [ours]
     assert ours.state is theirs.state is RequestState.LOST
     assert (core.open_outbound, core.open_inbound) == ([], [])
+    assert not core._given_up
     assert list(core.receive(b"")) == []
     assert core.disconnect() == []
 

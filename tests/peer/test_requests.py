@@ -579,11 +579,15 @@ async def test_calls_from_another_trio_run_name_the_way_back() -> None:
 # --- The run itself ---
 
 
-async def test_it_is_shielded_so_that_a_cancellation_from_outside_can_still_be_told() -> None:
-    async with Rig() as rig:
+@pytest.mark.parametrize("plain", [False, True])
+async def test_it_is_shielded_so_that_a_cancellation_from_outside_can_still_be_told(plain: bool) -> None:
+    async with Rig(plain=plain) as rig:
         rig.nursery.cancel_scope.cancel()
         with trio.CancelScope(shield=True):
             await rig.settled()
+            rig.send({"method": "still read"})
+            await rig.settled()
+            assert [method for method, _, _ in rig.recorder.notifications] == ["still read"]
             rig.peer.notify_nowait("session/cancel", {"sessionId": "s"})
             await rig.peer.flush()
             assert await rig.far.receive_some() == (

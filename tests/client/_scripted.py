@@ -295,18 +295,28 @@ class Scene:
         traceback: TracebackType | None,
     ) -> bool | None:
         if exc is None:
-            with trio.fail_after(PATIENCE):
-                await self._script_done.wait()
-                async with trio.open_nursery() as nursery:
-                    if not self.wire.ended:
-                        nursery.start_soon(self._drain)
-                    await self.agent.aclose()
-            if self._peaceful:
-                self.wire.referee.end_of_client()
-            self.wire.close()
-        else:
+            try:
+                await self._close()
+            except BaseException as error:
+                exc = error
+        if exc is not None:
             self._nursery.cancel_scope.cancel()
-        return await self._manager.__aexit__(exc_type, exc, traceback)
+        if await self._manager.__aexit__(None if exc is None else type(exc), exc, traceback):
+            return True
+        if exc is not None and exc_type is None:
+            raise exc
+        return None
+
+    async def _close(self) -> None:
+        with trio.fail_after(PATIENCE):
+            await self._script_done.wait()
+            async with trio.open_nursery() as nursery:
+                if not self.wire.ended:
+                    nursery.start_soon(self._drain)
+                await self.agent.aclose()
+        if self._peaceful:
+            self.wire.referee.end_of_client()
+        self.wire.close()
 
     async def _drain(self) -> None:
         try:

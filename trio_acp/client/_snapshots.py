@@ -84,18 +84,25 @@ class ToolCallState:
     meta: dict[str, Any] | None = None
 
     def merge(self, update: ToolCall | ToolCallUpdate) -> None:
-        """Take over what an update gives; what it leaves out stays as it was."""
+        """Take over what an update gives; what it leaves out stays as it was.
+
+        A `ToolCall` that comes after an update of the same call cannot say that it leaves something out: its
+        defaults stand for that, and hide nothing that is known.
+        """
+        begins = isinstance(update, ToolCall)
         if update.title is not None:
             self.title = update.title
-        if update.kind is not None:
+        if update.kind is not None and not (begins and self.kind and update.kind is ToolKind.OTHER):
             self.kind = update.kind
-        if update.status is not None:
+        if update.status is not None and not (
+            begins and self.status and update.status is ToolCallStatus.PENDING
+        ):
             self.status = update.status
         if update.name is not None:
             self.name = update.name
-        if update.content is not None:
+        if update.content is not None and (update.content or not begins):
             self.content = update.content
-        if update.locations is not None:
+        if update.locations is not None and (update.locations or not begins):
             self.locations = update.locations
         if update.raw_input is not None:
             self.raw_input = update.raw_input

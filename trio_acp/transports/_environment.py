@@ -13,7 +13,7 @@ BASIC_VARIABLES = (
     "APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT",
     "TEMP", "TMP", "USERNAME", "USERPROFILE",
 )  # fmt: skip
-"""What most programs need to run at all, for `inherit=BASIC_VARIABLES`: no keys, no tokens."""
+"""What most programs need to run at all, for ``inherit_env=BASIC_VARIABLES``: no keys, no tokens."""
 
 
 def build_environment(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import inspect
+import itertools
 import pathlib
+import pkgutil
 import sys
 from typing import Any
 
 import attrs
+from sphinx.ext.napoleon import GoogleDocstring
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 
@@ -92,7 +97,46 @@ def _default(default: Any) -> str:
     return f"={default.value!r}" if hasattr(default, "value") else f"={default!r}"
 
 
+def constant_docstrings() -> dict[str, str]:
+    """The docstrings below assignments, by name: Sphinx does not see those of names that are re-exported."""
+    found: dict[str, str] = {}
+    for info in pkgutil.walk_packages(trio_acp.__path__, "trio_acp."):
+        spec = importlib.util.find_spec(info.name)
+        assert spec is not None
+        assert spec.origin is not None
+        body = ast.parse(pathlib.Path(spec.origin).read_text(encoding="utf-8")).body
+        for statement, below in itertools.pairwise(body):
+            target = getattr(statement, "target", None) or getattr(statement, "targets", [None])[0]
+            if isinstance(target, ast.Name) and isinstance(below, ast.Expr):
+                text = getattr(below.value, "value", None)
+                if isinstance(text, str):
+                    found[f"{info.name}.{target.id}"] = inspect.cleandoc(text)
+    return found
+
+
+CONSTANTS = constant_docstrings()
+
+
+def describe_constant(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Give a constant or a type alias its own docstring, not that of its type."""
+    if what != "data":
+        return
+    module, _, last = name.rpartition(".")
+    mine = [text for path, text in CONSTANTS.items() if path.startswith(module) and path.endswith(f".{last}")]
+    if mine:
+        lines[:] = mine[0].splitlines()
+
+
+def whole_description(self: Any) -> tuple[str, list[str]]:
+    """Take a property's docstring as it is: a colon in its first line does not set off a type."""
+    return "", self.__class__(self._dedent(self._consume_to_end()), self._config).lines()
+
+
+GoogleDocstring._consume_inline_attribute = whole_description
+
+
 def setup(app: Any) -> None:
     """Register what this file adds to Sphinx."""
     app.connect("missing-reference", find_by_last_name)
     app.connect("autodoc-process-signature", shorten_signature)
+    app.connect("autodoc-process-docstring", describe_constant, priority=400)

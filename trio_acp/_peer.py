@@ -446,7 +446,7 @@ class Peer:
             LocalProtocolError: the parameters cannot be sent as JSON.
         """
         await self.room()
-        self.notify_nowait(method, params)
+        self._enqueue(self._core.notification(method, params))
 
     async def room(self) -> None:
         """Wait until more may be queued. A checkpoint at least for cancellation.
@@ -456,8 +456,10 @@ class Peer:
         """
         await self._pacer.checkpoint()
         while self._outbox_bytes >= OUTBOX_SOFT_BYTES and self._reason is None:
+            self.check_here()
             await self._progress.park()
         if self._input_ending:
+            self.check_here()
             # The input has ended, and why is being found out: the caller is to be told exactly.
             await self.input_ended.wait()
         self.check_usable()

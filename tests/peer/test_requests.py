@@ -560,13 +560,24 @@ async def test_calls_from_another_thread_name_the_way_back(name: str) -> None:
         assert rig.wire == []
 
 
-async def test_calls_from_another_trio_run_name_the_way_back() -> None:
-    async with Rig() as rig:
+@pytest.mark.parametrize("state", ["idle", "full", "ending"])
+@pytest.mark.parametrize("name", ["request", "notify", "room"])
+async def test_calls_from_another_trio_run_name_the_way_back(
+    name: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Rig(limit=10, reading=False) as rig:
+        if state == "full":
+            monkeypatch.setattr(module, "OUTBOX_SOFT_BYTES", 1)
+            rig.peer.notify_nowait("n", {})
+        elif state == "ending":
+            rig.recorder.reason_known = trio.Event()
+            await rig.far.send_eof()
+            await rig.settled()
         errors: list[BaseException] = []
 
         async def foreign() -> None:
             try:
-                await rig.peer.request("m", {})
+                await call(name, rig.peer)
             except RuntimeError as error:
                 errors.append(error)
 

@@ -38,7 +38,8 @@ class _Pipe:
         if taken > 0:
             self.chunks.append(bytes(data[:taken]))
             self.size += taken
-            self.readers.unpark_all()
+            if self.readers:
+                self.readers.unpark_all()
         return taken
 
     def get(self, max_bytes: int | None) -> bytes:
@@ -58,7 +59,8 @@ class _Pipe:
                 wanted -= len(chunk)
             data = b"".join(parts)
         self.size -= len(data)
-        self.writers.unpark_all()
+        if self.writers:
+            self.writers.unpark_all()
         return data
 
 

@@ -51,7 +51,7 @@ def structure(as_type: Any, raw: object, report: list[Leniency] | None = None) -
     Args:
         as_type: A class of this package, or one of its unions.
         raw: The JSON value.
-        report: Where to note what was put right; at most 100 entries are added up to.
+        report: Where to note what was put right; it is filled up to 100 entries.
 
     Raises:
         SchemaError: The value does not fit; the error says where and why.

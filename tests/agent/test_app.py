@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from tests.agent.scripted import WireError, agent, connected, raw_client
 
+from tests.agent.scripted import WireError, agent, connected, raw_client
 from trio_acp import _errors as errors
 from trio_acp.agent import AgentApp, AgentSession, ConnectedClient, MemorySessionStore, PromptContext
 from trio_acp.schema import (
@@ -40,7 +40,7 @@ async def test_a_handler_takes_what_it_names_by_annotation_or_name_in_any_order(
         c: ConnectedClient,
         context: Any,
         /,
-        whatever: "PromptContext | None",
+        whatever: PromptContext | None,
         *,
         extra: int = 7,
         **rest: Any,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from tests.agent.scripted import EVERYTHING, HOLD, ScriptedClient, WireError, agent, connected
 
+from tests.agent.scripted import EVERYTHING, HOLD, ScriptedClient, WireError, agent, connected
 from trio_acp import _errors as errors
 from trio_acp.agent import CommandResult, ConnectedClient, PromptContext, TerminalHandle, ToolCallContext
 from trio_acp.agent._asking import check_answers

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from tests.agent.scripted import WireError, agent, connected
 
+from tests.agent.scripted import WireError, agent, connected
 from trio_acp import _errors as errors
 from trio_acp.agent import (
     AgentApp,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from tests.agent.scripted import HOLD, ScriptedClient, WireError, agent, connected, prompt_params
 
+from tests.agent.scripted import HOLD, ScriptedClient, WireError, agent, connected, prompt_params
 from trio_acp import _errors as errors
 from trio_acp.agent import AgentApp, AgentSession, PromptContext
 from trio_acp.agent._live import MAX_QUEUED_PROMPTS

@@ -56,6 +56,8 @@ CALL_GRACE: Final = 5.0
 """Seconds that a clean-up call, such as a terminal's release, waits for the client when all else is
 cancelled."""
 
+GONE: Final = "the client has closed its end of the connection; no answer can come any more"
+
 
 @final
 class ConnectedClient:
@@ -76,6 +78,7 @@ class ConnectedClient:
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
         self._input_over = False
+        self._waiting: set[trio.CancelScope] = set()
         self._offers: dict[str, bool] = {}
         self._capabilities = ClientCapabilities()
         self._info: Implementation | None = None
@@ -281,8 +284,10 @@ class ConnectedClient:
         return self._input_over
 
     def end_input(self) -> None:
-        """Note that no answer can come any more. Called by the connection."""
+        """Fail what waits for an answer: none can come any more. Called by the connection."""
         self._input_over = True
+        for scope in self._waiting:
+            scope.cancel()
 
     async def call(
         self,
@@ -301,10 +306,14 @@ class ConnectedClient:
         """
         if self._input_over:
             await trio.lowlevel.checkpoint()
-            raise ConnectionLost(
-                "the client has closed its end of the connection; no answer can come any more"
-            )
-        return await self._peer.request(method, params, on_late, convert)
+            raise ConnectionLost(GONE)
+        with trio.CancelScope() as scope:
+            self._waiting.add(scope)
+            try:
+                return await self._peer.request(method, params, on_late, convert)
+            finally:
+                self._waiting.discard(scope)
+        raise ConnectionLost(GONE)
 
     async def _call(
         self,

@@ -95,7 +95,8 @@ class AgentConnection:
                 try:
                     async with trio.open_nursery() as tasks:
                         self._nursery = tasks
-                        await io.start(self.peer.run)
+                        # Not by io.start: cancelled in it, the shielded peer could never be reached again.
+                        io.start_soon(self.peer.run)
                         await self._ended.wait()
                         tasks.cancel_scope.cancel()
                 finally:

@@ -224,11 +224,16 @@ def _read_line(
         entry: Any = decode(line)
     except ValueError:
         raise SessionDamaged(session_id, f"{where} is not JSON", str(path)) from None
-    try:
-        record = SessionRecord(**entry["record"])
-        updates: list[Any] = entry["updates"]
-    except (TypeError, KeyError):
-        raise SessionDamaged(session_id, f"{where} is no record of a session", str(path)) from None
+    match entry:
+        case {"record": {"session_id": str(), "cwd": str(), **rest}, "updates": [*updates]}:
+            try:
+                record = SessionRecord(**{**entry["record"]})
+            except TypeError:
+                raise SessionDamaged(
+                    session_id, f"{where} has surprising fields {sorted(rest)}", str(path)
+                ) from None
+        case _:
+            raise SessionDamaged(session_id, f"{where} is no record of a session", str(path))
     if not all(isinstance(update, dict) and "sessionUpdate" in update for update in updates):
         raise SessionDamaged(session_id, f"{where} holds something that is no update", str(path))
     return record, updates

@@ -418,9 +418,8 @@ class ClientConnection:
             nursery.start_soon(self._expire, permission)
             try:
                 with permission.scope:
-                    decision = await handler(permission.request)
-                    if not permission.expired:
-                        permission.answer(decision)
+                    await permission.ask(handler)
+                permission.raise_failure()
                 if permission.open:
                     self._expired(permission)
             except BaseException as error:

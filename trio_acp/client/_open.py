@@ -13,6 +13,7 @@ from trio_acp._errors import (
     AcpError,
     AgentExited,
     AgentStartError,
+    ConnectionClosed,
     ConnectionLost,
     InvalidResponse,
     ProtocolError,
@@ -99,6 +100,11 @@ async def connect_acp(
     nursery.start_soon(guard.run)
     try:
         introduction = await _introduce(connection, link, deadline)
+    except ConnectionClosed:
+        # A hook has failed. The nursery raises that: this error is told to nobody whom it cancels.
+        await guard.closed()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        raise
     except BaseException:
         await guard.closed()
         raise

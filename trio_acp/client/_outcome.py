@@ -63,7 +63,7 @@ def _members(error: BaseException) -> Sequence[BaseException]:
 def choose_outcome(
     body: BaseException | None,
     callbacks: Iterable[BaseException],
-    library: BaseException | None,
+    *library: BaseException | None,
 ) -> BaseException | None:
     """Return the exception that has to leave a block; what it beats is put in its ``__context__``.
 
@@ -74,12 +74,13 @@ def choose_outcome(
     Args:
         body: what the block's body raised.
         callbacks: what the user's handlers and hooks raised, oldest first.
-        library: what this library has to report. The body may have been given it already, and raise it.
+        library: what this library has to report, most important first. The body may have been given it
+            already, and raise it.
     """
     failed = list(dict.fromkeys(error for error in callbacks if error is not body))
-    if body is library:
+    if body in library:
         body = None
-    candidates = [error for error in [body, *failed, library] if error is not None]
+    candidates = [error for error in [body, *failed, *library] if error is not None]
     real = [error for error in candidates if not only_cancelled(error)]
     if not real:
         return candidates[0] if candidates else None
@@ -125,12 +126,12 @@ def _chain(winner: BaseException, losers: list[BaseException]) -> None:
 
 def leave_block(scope: trio.CancelScope, exc: BaseException | None, outcome: BaseException | None) -> bool:
     """Close the scope of a block, and raise what has to leave the block, as itself."""
-    if outcome is None:
+    if outcome is None or without_cancelled(outcome) is outcome:
+        # A cancelled scope would make a new group of a group even where there is nothing to take out of it.
         scope.__exit__(None, None, None)
-        return False
-    if scope.__exit__(type(outcome), outcome, outcome.__traceback__):
+    elif scope.__exit__(type(outcome), outcome, outcome.__traceback__):
         return True
-    if outcome is exc:
+    if outcome is exc or outcome is None:
         return False
     context = outcome.__context__
     try:

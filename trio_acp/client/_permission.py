@@ -12,6 +12,7 @@ from trio_acp._errors import LocalProtocolError, RequestCancelled
 from trio_acp._peer import IncomingRequest
 from trio_acp.schema import PermissionOption, PermissionOptionKind
 
+from ._outcome import without_cancelled
 from ._snapshots import ToolCallState
 
 __all__ = [
@@ -114,7 +115,7 @@ class OpenPermission:
         deadline: when the handler's time is up, in Trio's clock.
     """
 
-    __slots__ = ("deadline", "incoming", "request", "scope")
+    __slots__ = ("_failure", "deadline", "incoming", "request", "scope")
 
     def __init__(self, incoming: IncomingRequest, request: PermissionRequest, deadline: float) -> None:
         self.incoming = incoming
@@ -122,6 +123,7 @@ class OpenPermission:
         self.deadline = deadline
         self.scope = trio.CancelScope(deadline=deadline)
         """The handler's cancel scope: its end is the handler's end."""
+        self._failure: BaseException | None = None
         incoming.when_cancelled(self.withdraw)
 
     @property
@@ -133,6 +135,23 @@ class OpenPermission:
     def expired(self) -> bool:
         """Its time is up: whatever the handler says from now on comes too late."""
         return trio.current_time() >= self.deadline
+
+    async def ask(self, handler: PermissionHandler) -> None:
+        """Run the handler, in ``scope``, and answer as it decides unless its time is up by then."""
+        try:
+            decision = await handler(self.request)
+            if not self.expired:
+                self.answer(decision)
+        except BaseException as error:
+            if without_cancelled(error) is not error:
+                raise
+            # A cancelled scope would make another group of a user's group.
+            self._failure = error
+
+    def raise_failure(self) -> None:
+        """Raise, outside of ``scope``, what the handler raised in it."""
+        if self._failure is not None:
+            raise self._failure
 
     def withdraw(self) -> None:
         """The agent takes the request back: answer -32800 at once and end the handler (X4)."""

@@ -315,9 +315,8 @@ class RunningTurn:
     async def _decide(self, permission: OpenPermission, handler: PermissionHandler) -> None:
         try:
             with permission.scope:
-                decision = await handler(permission.request)
-                if not permission.expired:
-                    permission.answer(decision)
+                await permission.ask(handler)
+            permission.raise_failure()
             if permission.open:
                 # Its time was up, and it unwound before the watcher saw the same.
                 permission.cancel()

@@ -241,8 +241,9 @@ class Turn:
             if outcome is None or not only_cancelled(left):
                 left.__context__ = outcome
                 outcome = left
-        library = run.verdict or (run.error if not self._told or outcome is run.error else None)
-        return leave_block(run.scope, exc, choose_outcome(outcome, run.callbacks, library))
+        error_of_agent = run.error if not self._told or outcome is run.error else None
+        outcome = choose_outcome(outcome, run.callbacks, run.verdict, error_of_agent)
+        return leave_block(run.scope, exc, outcome)
 
     async def _wait_shielded(self, run: RunningTurn, outcome: BaseException) -> BaseException:
         """Wait for the end that the agent was asked for. Bounded: the watcher abandons the turn in time."""

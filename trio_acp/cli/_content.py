@@ -112,7 +112,8 @@ def usage_words(usage: UsageUpdate) -> str:
     """Say how full the context is, and what it has cost."""
     words = f"context {usage.used:,} of {usage.size:,} tokens"
     if usage.size:
-        words += f" ({usage.used / usage.size:.0%})"
+        share = usage.used / usage.size
+        words += " (<1%)" if 0 < share < 0.01 else f" ({share:.0%})"
     if usage.cost is not None:
         words += f", {usage.cost.amount:.4g} {one_line(usage.cost.currency)}"
     return words

@@ -18,6 +18,10 @@ class Display(Protocol):
         """Whoever is asked at the terminal sees what `question` writes."""
         ...
 
+    def waiting(self, what: str) -> None:
+        """Nothing is there yet but a reason to wait."""
+        ...
+
     def start(self, agent: ConnectedAgent, session: Session) -> None:
         """The session is there, the turn begins."""
         ...

@@ -35,6 +35,9 @@ class JsonLines:
         self._stream.write(line + "\n")
         self._stream.flush()
 
+    def waiting(self, what: str) -> None:
+        """Write nothing: that is no news."""
+
     def start(self, agent: ConnectedAgent, session: Session) -> None:
         """Write ``session``: its id, its directory, and who the agent is."""
         self._session_id = session.id

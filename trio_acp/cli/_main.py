@@ -21,12 +21,15 @@ from ._json import JsonLines
 from ._plain import PlainOutput
 from ._prompt import CANCELLED, FAILED, OK, Policy, PromptSettings, run_prompt
 from ._screen import Screen
-from ._text import clean, one_line
+from ._text import clean, one_line, plural
 
 if TYPE_CHECKING:
     from ._rich import RichOutput
 
 __all__ = ["main"]
+
+MAX_WARNINGS: Final = 5
+"""Warnings that are told: an agent with a cause for one has often many."""
 
 DEMO: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); from trio_acp.demo import main; raise SystemExit(main())"
@@ -55,6 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return CANCELLED
     finally:
         logger.removeHandler(trouble)
+        trouble.sum_up()
 
 
 # Arguments -----------------------------------------------------------------------------------------------
@@ -199,8 +203,8 @@ def _output(stream: TextIO, trouble: _Trouble) -> PlainOutput | RichOutput:
     if to_terminal and os.environ.get("TERM") != "dumb":
         try:
             from ._rich import RichOutput
-        except ModuleNotFoundError as error:
-            trouble.tell(f"no colours without {error.name}; to have them, pip install 'trio-acp[cli]'")
+        except ModuleNotFoundError:
+            trouble.tell("no colours without rich; to have them, pip install 'trio-acp[cli]'")
         else:
             return RichOutput(stream)
     return PlainOutput(stream, to_terminal=to_terminal)
@@ -275,6 +279,7 @@ class _Trouble(logging.Handler):
     def __init__(self, stream: TextIO) -> None:
         super().__init__(logging.WARNING)
         self._stream = stream
+        self._warnings = 0
 
     def tell(self, message: str) -> None:
         """Write a message."""
@@ -282,5 +287,13 @@ class _Trouble(logging.Handler):
         self._stream.flush()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a warning of the library."""
-        self.tell(one_line(f"warning: {record.getMessage()}"))
+        """Write a warning of the library, if there were not too many already."""
+        self._warnings += 1
+        if self._warnings <= MAX_WARNINGS:
+            self.tell(one_line(f"warning: {record.getMessage()}"))
+
+    def sum_up(self) -> None:
+        """Tell how many warnings were left out."""
+        more = self._warnings - MAX_WARNINGS
+        if more > 0:
+            self.tell(f"and {plural(more, 'more warning')}")

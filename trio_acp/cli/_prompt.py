@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
@@ -86,9 +87,12 @@ async def run_prompt(settings: PromptSettings, display: Display, note: Callable[
     )
     status = FAILED
     with Interrupts(stage.cancel):
+        display.waiting(f"starting {os.path.basename(settings.command[0])}")
         async with open_acp(options) as agent:
+            display.waiting("waiting for the session")
             session = await agent.new_session()
             display.start(agent, session)
+            display.waiting("waiting for the agent")
             turn = session.prompt(settings.text)
             async with turn:
                 stage.begin(agent, turn)

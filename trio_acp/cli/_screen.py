@@ -99,6 +99,10 @@ class Screen:
 
     # What happens --------------------------------------------------------------------------------------
 
+    def waiting(self, what: str) -> None:
+        """Show for what, until something comes."""
+        self._output.activity([one_line(what)])
+
     def start(self, agent: ConnectedAgent, session: Session) -> None:
         """Take note of where the session works."""
         self._cwd = session.cwd
@@ -259,9 +263,12 @@ class Screen:
             self._line(line, "    ")
 
     def _show_activity(self) -> None:
-        if self._newlines:  # not into the middle of a line
-            open_calls = [call for call in self._calls.values() if call.status not in _FINISHED]
-            self._output.activity([call_title(call) for call in open_calls])
+        going_on = [call_title(call) for call in self._calls.values() if call.status not in _FINISHED]
+        if going_on and self._output.shows_activity:
+            # It needs a line of its own, below what has been said so far.
+            self._end_line()
+            self._paragraph = None
+        self._output.activity(going_on)
 
     # The plan ------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ MAX_LINE_CHARACTERS: Final = 2000
 _SEQUENCES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # control sequences, such as colours
     r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # command strings, such as titles and links
-    r"|\x1b[ -/]*[0-~]"  # short escapes
+    r"|\x1b(?![\[\]PX^_])[ -/]*[0-~]"  # short escapes
 )
 """Complete escape sequences. They go without a trace: programs print them in good faith."""
 

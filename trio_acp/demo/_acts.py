@@ -52,8 +52,8 @@ class FileActs:
         if not names:
             return "There are no files here."
         count = len(entries) + more
-        noun = "name" if count == 1 else "names"
-        return f"There are {count:,} {noun} in `{ctx.cwd}`:\n\n" + "\n".join(f"- {name}" for name in names)
+        many = "is 1 name" if count == 1 else f"are {count:,} names"
+        return f"There {many} in `{ctx.cwd}`:\n\n" + "\n".join(f"- {name}" for name in names)
 
     async def read(self, path: str) -> str:
         """Read a file."""

@@ -44,10 +44,10 @@ from ._words import (
 
 __all__ = ["DEFAULT_PACE", "create_app"]
 
-DEFAULT_PACE: Final = 0.02
+DEFAULT_PACE: Final = 0.015
 """Seconds between two words of an answer: quick to read, and slow enough to see that it streams."""
 
-MAX_PIECES: Final = 150
+MAX_PIECES: Final = 80
 """Pieces that one answer is sent in: long ones go faster."""
 
 TICK: Final = 0.5

@@ -99,9 +99,7 @@ def read_text(path: str, shown: str) -> str:
         FileProblem: it is none, is too large, or is no text.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | _CAREFUL)
-        with os.fdopen(descriptor, "rb") as file:
-            _check_regular(descriptor)
+        with os.fdopen(_open_regular(path, os.O_RDONLY), "rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise _problem("read", shown, error) from error
@@ -125,9 +123,7 @@ def write_text(path: str, text: str, shown: str) -> None:
         FileProblem: it cannot be written.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | _CAREFUL, 0o666)
-        with os.fdopen(descriptor, "wb") as file:
-            _check_regular(descriptor)
+        with os.fdopen(_open_regular(path, os.O_WRONLY | os.O_CREAT), "wb") as file:
             file.truncate()
             file.write(text.encode("utf-8", "replace"))
     except OSError as error:
@@ -142,9 +138,12 @@ _CAREFUL: Final = (
 """Neither follow a link that was put there meanwhile, nor wait for the other end of a named pipe."""
 
 
-def _check_regular(descriptor: int) -> None:
+def _open_regular(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | _CAREFUL, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file")
+    return descriptor
 
 
 def _problem(verb: str, shown: str, error: OSError) -> FileProblem:

@@ -326,6 +326,8 @@ class AgentProcess:
                     logger.warning("%r or a process that it started does not end, even by SIGKILL", self)
                     nursery.cancel_scope.cancel()
         finally:
+            if not self.exited.is_set():
+                group.kill()  # given up, or something unforeseen: not to be left alive in either case
             pipes.stdin.close()
             pipes.stderr.close()
             self.stderr_ended.set()  # also if it was given up

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 import trio
+import trio.testing
 
 from tests.client_process.agents import Agents, elapsed_since
 from tests.transports.agents import Lives
@@ -362,3 +363,22 @@ async def test_a_group_of_the_body_leaves_as_it_is(agents: Agents) -> None:
         async with open_acp(agents.options("serve(polite_turn)")):
             raise group
     assert caught.value is group
+
+
+async def test_a_call_that_waits_while_the_block_closes_is_told_of_the_closing(agents: Agents) -> None:
+    """W11: not that the agent has gone, which is what our closing made it do."""
+    body = "initialize(); receive(); receive()"
+    errors: list[BaseException] = []
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery, open_acp(agents.options(body)) as agent:
+
+            @nursery.start_soon
+            async def call() -> None:
+                try:
+                    await agent.request("_never_answered")
+                except ConnectionClosed as error:
+                    errors.append(error)
+
+            await trio.testing.wait_all_tasks_blocked()
+    assert len(errors) == 1
+    assert agents.seen == ["initialize", "_never_answered", "eof"]

@@ -176,7 +176,7 @@ class AcpOptions:
         shutdown_grace: seconds that the agent has to exit after its stdin was closed, and again after
             SIGTERM.
         idle_timeout: seconds without any activity of its session after which a turn fails with
-            `trio.TooSlowError`; open permission requests stop that clock.
+            `trio.TooSlowError`; while a handler runs for the agent, that clock stands still.
         stall_timeout: seconds that reading may pause for a turn whose consumer takes nothing.
         max_buffered_updates: updates of one turn that may wait to be taken.
         max_buffered_bytes: bytes of updates of one turn that may wait to be taken.

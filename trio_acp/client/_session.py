@@ -69,8 +69,8 @@ class Session:
             content: a text, a content block, or a sequence of these. Images, audio and embedded resources
                 need the agent's capability.
             idle_timeout: seconds without any activity of this session after which the turn fails with
-                `trio.TooSlowError`; by default the option of that name. Open permission requests stop the
-                clock.
+                `trio.TooSlowError`; by default the option of that name. While a handler runs for the
+                agent, the clock stands still.
 
         Returns:
             The turn, to be entered with ``async with``; see `Turn` for what that raises.

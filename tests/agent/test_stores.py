@@ -222,7 +222,7 @@ DAMAGE: list[tuple[bytes, bytes, str]] = [
     (b'{"record"', b"{'record'", "line 2 is not JSON"),
     (b'{"record"', b'{"recorf"', "line 2 is no record"),
     (b'"session_id"', b'"surprise"', "line 2 is no record"),
-    (b'"title"', b'"future"', "line 2 has surprising fields"),
+    (b'"title"', b'"future"', "line 2 has fields of another version"),
     (b'"sessionUpdate"', b'"wessionUpdate"', "line 2 holds something that is no update"),
     (b'"updates"', b'"updatez"', "line 2 is no record"),
     (b'"updates":[', b'"updates":5,"x":[', "line 2 is no record"),

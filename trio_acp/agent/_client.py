@@ -48,7 +48,7 @@ from trio_acp.schema import (
 if TYPE_CHECKING:
     from trio_acp._peer import Peer
 
-__all__ = ["CALL_GRACE", "ConnectedClient"]
+__all__ = ["CALL_GRACE", "ClientLink", "ConnectedClient", "check_extension_name"]
 
 T = TypeVar("T")
 
@@ -57,6 +57,69 @@ CALL_GRACE: Final = 5.0
 cancelled."""
 
 GONE: Final = "the client has closed its end of the connection; no answer can come any more"
+
+
+@final
+class ClientLink:
+    """What a connection knows about its client, and the way to it; the inside of `ConnectedClient`."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self.client = ConnectedClient(self)
+        self.capabilities = ClientCapabilities()
+        self.info: Implementation | None = None
+        self.input_over = False
+        """It has closed its end: it may still read, but nothing more can come from it."""
+        self._offers: dict[str, bool] = {}
+        self._waiting: set[trio.CancelScope] = set()
+
+    def introduce(self, capabilities: ClientCapabilities, info: Implementation | None) -> None:
+        """Take what ``initialize`` told."""
+        self.capabilities = capabilities
+        self.info = info
+        self._offers.clear()
+
+    def offers(self, capability: str) -> bool:
+        """Tell whether the client offers something; see `ConnectedClient.offers`."""
+        known = self._offers.get(capability)
+        if known is None:
+            value: Any = unstructure(self.capabilities)
+            for step in capability.split("."):
+                value = cast("dict[str, Any]", value).get(step) if isinstance(value, dict) else None
+            # A marker is an object, and an empty one counts (I3).
+            known = self._offers[capability] = value is not None and value is not False
+        return known
+
+    def end_input(self) -> None:
+        """Fail what waits for an answer: none can come any more."""
+        self.input_over = True
+        for scope in self._waiting:
+            scope.cancel()
+
+    async def call(
+        self,
+        method: str,
+        params: dict[str, Any],
+        convert: Callable[[Any], Any] | None = None,
+        on_late: Callable[[Any], None] | None = None,
+    ) -> Any:
+        """Send a request and return its result; the way under all calls to the client."""
+        if self.input_over:
+            await trio.lowlevel.checkpoint()
+            raise ConnectionLost(GONE)
+        with trio.CancelScope() as scope:
+            self._waiting.add(scope)
+            try:
+                return await self.peer.request(method, params, on_late, convert)
+            finally:
+                self._waiting.discard(scope)
+        raise ConnectionLost(GONE)
+
+    def release_nowait(self, session_id: str, terminal_id: str) -> None:
+        """Give up a terminal without waiting for the answer; no-op when the client has gone."""
+        if self.peer.reason is None:
+            request = ReleaseTerminalRequest(session_id, terminal_id)
+            self.peer.start_request("terminal/release", unstructure(request), _ignore_answer)
 
 
 @final
@@ -75,42 +138,25 @@ class ConnectedClient:
     * `trio_acp.ConnectionLost`, `trio_acp.ConnectionClosed`: it has gone, or we have.
     """
 
-    def __init__(self, peer: Peer) -> None:
-        self._peer = peer
-        self._input_over = False
-        self._waiting: set[trio.CancelScope] = set()
-        self._offers: dict[str, bool] = {}
-        self._capabilities = ClientCapabilities()
-        self._info: Implementation | None = None
-        self._protocol_version = PROTOCOL_VERSION
+    def __init__(self, link: ClientLink) -> None:
+        self._link = link
 
     # Who it is ---------------------------------------------------------------------------------------
 
     @property
     def capabilities(self) -> ClientCapabilities:
         """What it offers; nothing before ``initialize``."""
-        return self._capabilities
+        return self._link.capabilities
 
     @property
     def info(self) -> Implementation | None:
         """Its name and version, if it told them."""
-        return self._info
+        return self._link.info
 
     @property
     def protocol_version(self) -> int:
         """The version of the protocol that is spoken."""
-        return self._protocol_version
-
-    def introduce(self, capabilities: ClientCapabilities, info: Implementation | None) -> None:
-        """Take what ``initialize`` told. Called by the connection, once.
-
-        Args:
-            capabilities: what the client can do.
-            info: who it is; None where it does not tell.
-        """
-        self._capabilities = capabilities
-        self._info = info
-        self._offers.clear()
+        return PROTOCOL_VERSION
 
     def offers(self, capability: str) -> bool:
         """Tell whether the client offers something.
@@ -119,14 +165,7 @@ class ConnectedClient:
             capability: its wire name below ``clientCapabilities``, such as ``"fs.readTextFile"``,
                 ``"terminal"``, ``"elicitation.form"``, ``"session.notices"`` or ``"auth.terminal"``.
         """
-        known = self._offers.get(capability)
-        if known is None:
-            value: Any = unstructure(self._capabilities)
-            for step in capability.split("."):
-                value = cast("dict[str, Any]", value).get(step) if isinstance(value, dict) else None
-            # A marker is an object, and an empty one counts (I3).
-            known = self._offers[capability] = value is not None and value is not False
-        return known
+        return self._link.offers(capability)
 
     def require(self, capability: str) -> None:
         """Raise unless the client offers something; see `offers`.
@@ -183,7 +222,7 @@ class ConnectedClient:
         def release(result: Any) -> None:
             match result:
                 case {"terminalId": str(terminal_id)}:
-                    self.release_nowait(request.session_id, terminal_id)
+                    self._link.release_nowait(request.session_id, terminal_id)
                 case _:
                     pass
 
@@ -211,17 +250,6 @@ class ConnectedClient:
         self.require("terminal")
         return await self._call("terminal/release", request, ReleaseTerminalResponse)
 
-    def release_nowait(self, session_id: str, terminal_id: str) -> None:
-        """Give up a terminal without waiting for the answer; no-op when the client has gone.
-
-        Args:
-            session_id: the session that it belongs to.
-            terminal_id: the terminal.
-        """
-        if self._peer.reason is None:
-            request = ReleaseTerminalRequest(session_id, terminal_id)
-            self._peer.start_request("terminal/release", unstructure(request), _ignore_answer)
-
     # Elicitation (E1 to E3) --------------------------------------------------------------------------
 
     async def create_elicitation(self, request: CreateElicitationRequest) -> CreateElicitationResponse:
@@ -239,7 +267,7 @@ class ConnectedClient:
     async def complete_elicitation(self, elicitation_id: str) -> None:
         """Tell that what a URL was opened for is over (``elicitation/complete``, E3)."""
         self.require("elicitation.url")
-        await self._peer.notify(
+        await self._link.peer.notify(
             "elicitation/complete", unstructure(CompleteElicitationNotification(elicitation_id))
         )
 
@@ -260,7 +288,7 @@ class ConnectedClient:
             ConnectionLost, ConnectionClosed: the connection ended.
         """
         check_extension_name(method)
-        return await self.call(method, params)
+        return await self._link.call(method, params)
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification that is no part of the protocol. Whole or not at all, if cancelled.
@@ -274,46 +302,7 @@ class ConnectedClient:
             ConnectionLost, ConnectionClosed: the connection ended.
         """
         check_extension_name(method)
-        await self._peer.notify(method, params)
-
-    # The way there -----------------------------------------------------------------------------------
-
-    @property
-    def input_over(self) -> bool:
-        """It has closed its end: it may still read, but nothing more can come from it."""
-        return self._input_over
-
-    def end_input(self) -> None:
-        """Fail what waits for an answer: none can come any more. Called by the connection."""
-        self._input_over = True
-        for scope in self._waiting:
-            scope.cancel()
-
-    async def call(
-        self,
-        method: str,
-        params: dict[str, Any],
-        convert: Callable[[Any], Any] | None = None,
-        on_late: Callable[[Any], None] | None = None,
-    ) -> Any:
-        """Send a request and return its result; the way under all the calls above.
-
-        Args:
-            method: its name on the wire.
-            params: its parameters as JSON values.
-            convert: makes of the result what is returned, in the read loop.
-            on_late: called with the result if it comes after the call was cancelled.
-        """
-        if self._input_over:
-            await trio.lowlevel.checkpoint()
-            raise ConnectionLost(GONE)
-        with trio.CancelScope() as scope:
-            self._waiting.add(scope)
-            try:
-                return await self._peer.request(method, params, on_late, convert)
-            finally:
-                self._waiting.discard(scope)
-        raise ConnectionLost(GONE)
+        await self._link.peer.notify(method, params)
 
     async def _call(
         self,
@@ -333,7 +322,7 @@ class ConnectedClient:
             params = unstructure(request)
         except SchemaError as error:
             raise LocalProtocolError(f"this {method} request cannot be sent: {error}") from error
-        result: T = await self.call(method, params, convert, on_late)
+        result: T = await self._link.call(method, params, convert, on_late)
         return result
 
 

@@ -22,7 +22,7 @@ from trio_acp._errors import (
 from trio_acp._peer import IncomingRequest, Peer
 from trio_acp.schema import CloseSessionRequest
 
-from ._client import ConnectedClient
+from ._client import ClientLink
 from ._groups import sole_error
 from ._handlers import Invocation
 from ._methods import take_notification, take_request
@@ -82,7 +82,8 @@ class AgentConnection:
             on_wire=spec.on_wire,
             redact_wire=spec.redact_wire,
         )
-        self.client = ConnectedClient(self.peer)
+        self.link = ClientLink(self.peer)
+        self.client = self.link.client
 
     async def serve(self) -> None:
         """Serve the client until it has gone.
@@ -90,6 +91,7 @@ class AgentConnection:
         Raises:
             RemoteProtocolError: what it sent could not be read on, or it did not read.
         """
+        failure: BaseException | None = None
         try:
             async with trio.open_nursery() as io:
                 try:
@@ -103,10 +105,10 @@ class AgentConnection:
                     self._nursery = None
                     await self._finish()
         except BaseExceptionGroup as group:
-            error = sole_error(group)
-            if error is group:
-                raise
-            raise error from error.__cause__
+            failure = sole_error(group)
+        if failure is not None:
+            # Raised out here, so that its context stays its own.
+            raise failure
         if self._callback_error is not None:
             raise self._callback_error
         if isinstance(self._reason, RemoteProtocolError):
@@ -171,7 +173,7 @@ class AgentConnection:
             ticket: its place among the requests of its session.
             work: makes the result, as JSON values.
             after: called when the answer has been queued, before anything else can be, with whether it was a
-                result.
+                result and can still be sent.
         """
 
         async def task() -> None:
@@ -190,7 +192,7 @@ class AgentConnection:
                 await request.serve(in_order, failed)
             finally:
                 if after is not None:
-                    after(succeeded)
+                    after(succeeded and self.peer.reason is None)
 
         def failed(error: Exception) -> None:
             if isinstance(sole_error(error), (ConnectionLost, ConnectionClosed)):
@@ -220,9 +222,9 @@ class AgentConnection:
         self.notification_tasks += 1
 
     def start_watch(self, watch: Callable[[], Awaitable[None]]) -> None:
-        """Run something that only watches, and is not waited for when the client has closed its end."""
-        if self._nursery is not None:
-            self._nursery.start_soon(watch)
+        """Watch a task that runs; nobody waits for the watcher when the client has closed its end."""
+        assert self._nursery is not None
+        self._nursery.start_soon(watch)
 
     # What arrives: called in the read loop -------------------------------------------------------------
 
@@ -254,7 +256,7 @@ class AgentConnection:
     def disconnected(self, reason: AcpError) -> None:
         """End everything: the client is gone."""
         self._reason = reason
-        self.client.end_input()
+        self.link.end_input()
         self._ended.set()
 
     async def loss(self) -> AcpError:
@@ -266,7 +268,7 @@ class AgentConnection:
 
     async def _input_ends(self) -> None:
         """Let what runs come to its end when the client has closed its end; it may still read the answers."""
-        self.client.end_input()
+        self.link.end_input()
         for live in list(self.sessions.values()):
             live.cancel()
         with trio.move_on_after(INPUT_END_GRACE):

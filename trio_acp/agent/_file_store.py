@@ -225,12 +225,12 @@ def _read_line(
     except ValueError:
         raise SessionDamaged(session_id, f"{where} is not JSON", str(path)) from None
     match entry:
-        case {"record": {"session_id": str(), "cwd": str(), **rest}, "updates": [*updates]}:
+        case {"record": {"session_id": str(), "cwd": str()}, "updates": [*updates]}:
             try:
-                record = SessionRecord(**{**entry["record"]})
+                record = SessionRecord(**entry["record"])
             except TypeError:
                 raise SessionDamaged(
-                    session_id, f"{where} has surprising fields {sorted(rest)}", str(path)
+                    session_id, f"{where} has fields of another version", str(path)
                 ) from None
         case _:
             raise SessionDamaged(session_id, f"{where} is no record of a session", str(path))
@@ -260,7 +260,7 @@ def _private(path: str, flags: int) -> int:
 
 def _lock(file: BinaryIO) -> None:
     """Hold a file alone, as far as the system can do that, until it is closed."""
-    if sys.platform != "win32":
+    if sys.platform != "win32":  # pragma: no branch - Windows has no such lock
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX)

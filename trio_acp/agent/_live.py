@@ -23,9 +23,7 @@ from trio_acp.schema import (
 from ._store import SessionRecord, now
 
 if TYPE_CHECKING:
-    from trio_acp._peer import Peer
-
-    from ._client import ConnectedClient
+    from ._client import ClientLink
     from ._recording import Recorder
     from ._turns import Turn
 
@@ -57,8 +55,7 @@ class LiveSession:
     def __init__(
         self,
         session_id: str,
-        client: ConnectedClient,
-        peer: Peer,
+        link: ClientLink,
         *,
         cwd: str,
         additional_directories: list[str],
@@ -66,8 +63,9 @@ class LiveSession:
         meta: dict[str, Any] | None,
     ) -> None:
         self.id = session_id
-        self.client = client
-        self.peer = peer
+        self.link = link
+        self.client = link.client
+        self.peer = link.peer
         self.cwd = cwd
         self.additional_directories = additional_directories
         self.mcp_servers = mcp_servers
@@ -122,8 +120,7 @@ class LiveSession:
         if self.opening is not None and self._defer(update):
             await trio.lowlevel.checkpoint()
             return
-        if self.closed:
-            raise LocalProtocolError(f"session {self.id!r} is closed; nothing can be told about it any more")
+        self._check_open()
         await self.peer.notify("session/update", {"sessionId": self.id, "update": update})
         recorder = self.recorder
         if recorder is not None and self.opening is None:
@@ -135,11 +132,14 @@ class LiveSession:
         """Send an update at once, or keep it until the session's answer is sent."""
         if self.opening is not None and self._defer(update):
             return
-        if self.closed:
-            raise LocalProtocolError(f"session {self.id!r} is closed; nothing can be told about it any more")
+        self._check_open()
         self.peer.notify_nowait("session/update", {"sessionId": self.id, "update": update})
         if self.recorder is not None and self.opening is None:
             self.recorder.add(update)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise LocalProtocolError(f"session {self.id!r} is closed; nothing can be told about it any more")
 
     def _defer(self, update: dict[str, Any]) -> bool:
         if self.opening == "load" and update["sessionUpdate"] not in SENT_AFTER_ANSWER:

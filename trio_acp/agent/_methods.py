@@ -96,7 +96,7 @@ def initialize(connection: AgentConnection, request: IncomingRequest) -> None:
         raise InvalidRequest("this connection is initialized already")
     params = structure(InitializeRequest, request.params)
     connection.initialize_received = True
-    connection.client.introduce(params.client_capabilities, params.client_info)
+    connection.link.introduce(params.client_capabilities, params.client_info)
     spec = connection.spec
     response = InitializeResponse(
         # Ours in any case: it is the only one, so it is both what was asked for and our newest.

@@ -30,8 +30,7 @@ class Ticket:
         """
         before = self._before
         if before is not None and not before._begun:
-            if before._event is None:
-                before._event = trio.Event()
+            before._event = trio.Event()
             with trio.CancelScope(shield=True):
                 await before._event.wait()
         self.pass_by()

@@ -272,8 +272,7 @@ def _check_opening(connection: AgentConnection, method: str, params: OpenRequest
 def _live_session(connection: AgentConnection, session_id: str, params: OpenRequest) -> LiveSession:
     return LiveSession(
         session_id,
-        connection.client,
-        connection.peer,
+        connection.link,
         cwd=params.cwd,
         additional_directories=params.additional_directories,
         mcp_servers=params.mcp_servers,
@@ -334,8 +333,7 @@ def _opened(connection: AgentConnection, live: LiveSession) -> None:
     """Send what follows the answer that opens a session, which has just been queued (S4)."""
     commands = [command for command, _ in connection.spec.commands.values()]
     first = [unstructure_update(AvailableCommandsUpdate(commands))] if commands else []
-    if connection.peer.reason is None:
-        live.opened(*first)
+    live.opened(*first)
 
 
 # Finding -----------------------------------------------------------------------------------------------
@@ -480,7 +478,7 @@ def _choose(live: LiveSession, config_id: str, value: str | bool) -> None:
 
 
 def _tell(live: LiveSession, update: dict[str, Any]) -> None:
-    if live.peer.reason is None and not live.closed:
+    if not live.closed:
         live.deliver_nowait(update)
 
 
@@ -521,6 +519,8 @@ def delete_session(connection: AgentConnection, request: IncomingRequest) -> Non
     if not spec.supports("on_delete_session"):
         raise MethodNotFound(f"this agent does not offer {request.method}")
     params = structure(DeleteSessionRequest, request.params)
+    if params.session_id in connection.opening:
+        raise InvalidRequest("this session is still being opened; wait for that answer")
     live = connection.sessions.get(params.session_id)
     if live is not None:
         _end(connection, live)

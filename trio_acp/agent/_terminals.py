@@ -195,14 +195,14 @@ class TerminalHandle:
             await trio.lowlevel.checkpoint()
             return
         self._released = True
-        client = self._live.client
-        if client.input_over:
-            # It may still read what we write, but no answer can come.
-            client.release_nowait(self._live.id, self._id)
+        link = self._live.link
+        if link.input_over:
+            # The client may still read what we write, but no answer can come.
+            link.release_nowait(self._live.id, self._id)
             await trio.lowlevel.cancel_shielded_checkpoint()
             return
         with trio.move_on_after(CALL_GRACE, shield=True) as scope:
-            await client.release_terminal(ReleaseTerminalRequest(self._live.id, self._id))
+            await self._live.client.release_terminal(ReleaseTerminalRequest(self._live.id, self._id))
         if scope.cancelled_caught:
             logger.warning("the client did not answer the release of terminal %r", self._id)
 

@@ -136,8 +136,6 @@ class ToolCallContext:
 
     def _settle(self, status: ToolCallStatus) -> None:
         """Tell the end, synchronously: no cancellation can come between."""
-        if self._ended:
-            return
         self._ended = True
         try:
             self._emitter.send_nowait(self._status_update(status))

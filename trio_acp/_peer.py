@@ -152,7 +152,8 @@ class Peer:
         self._untold: list[OutboundRequest] = []
         """Requests that the end of the input has lost and that wait for the reason of it."""
         self.request_opened: Callable[[], None] | None = None
-        """Called whenever a request of ours has been queued: a paused read loop may have to go on."""
+        """Called whenever a request of ours has been queued, or a frame could not be written at once: the
+        peer may write before it reads on, so a paused read loop may have to go on."""
         self.junk_sample: bytes = b""
         """The beginning of the last line that was no JSON."""
 
@@ -491,6 +492,8 @@ class Peer:
         self._outbox.append(rest)
         self._outbox_bytes += len(rest)
         self._wake_writer.set()
+        if self.request_opened is not None:
+            self.request_opened()
         if self._outbox_bytes > OUTBOX_HARD_BYTES and len(self._outbox) > 1:
             self._write_error = trio.BrokenResourceError("the peer does not read")
             self._lose(

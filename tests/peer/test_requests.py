@@ -513,6 +513,7 @@ async def test_the_end_while_closing_leaves_it_at_our_having_closed() -> None:
         rig.peer.begin_close()
         rig.far.close()
         await asking.done.wait()
+        assert isinstance(asking.error, ConnectionClosed)
         assert isinstance(rig.peer.reason, ConnectionClosed)
         assert rig.recorder.reasons == [rig.recorder.reason]
         with pytest.raises(ConnectionClosed):

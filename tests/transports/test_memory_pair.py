@@ -204,6 +204,7 @@ async def test_a_closed_end_forgets_what_was_not_read() -> None:
     ours, theirs = open_memory_pair(4)
     await ours.send_all(b"1234")
     theirs.close()
+    assert not theirs._in.chunks
     with pytest.raises(trio.ClosedResourceError):
         await theirs.receive_some()
     with pytest.raises(trio.BrokenResourceError):

@@ -141,6 +141,15 @@ async def test_the_owner_is_told_of_each_request_that_opens() -> None:
         assert opened == [1]
 
 
+async def test_the_owner_is_told_when_output_begins_to_queue() -> None:
+    async with Rig(limit=10, reading=False) as rig:
+        told: list[int] = []
+        rig.peer.request_opened = lambda: told.append(rig.peer.outbox_bytes)
+        rig.peer.notify_nowait("n", {"text": "x" * 50})
+        assert len(told) == 1
+        assert told[0] > 50
+
+
 # --- Cancellation (X4) ---
 
 

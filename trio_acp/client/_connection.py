@@ -506,6 +506,8 @@ class ClientConnection:
             and not turn.cancel_requested
             and self.peer.core.outbound_count == 1
             and self.peer.core.inbound_count == 0
+            # An agent that writes before it reads on must not be waited for while it keeps us waiting.
+            and self.peer.outbox_bytes == 0
         ):
             return turn
         return None

@@ -56,7 +56,7 @@ RECEIVE_CHUNK_BYTES: Final = 256 * 1024
 OUTBOX_SOFT_BYTES: Final = 1024 * 1024
 """Queued output from which on callers wait before they queue more."""
 
-OUTBOX_HARD_BYTES: Final = 64 * 1024 * 1024
+OUTBOX_HARD_BYTES: Final = 256 * 1024 * 1024
 """Queued output (answers, cancellations: what cannot wait) at which a peer that does not read is given up."""
 
 COALESCE_BYTES: Final = 256 * 1024
@@ -151,7 +151,7 @@ class Peer:
         self._input_ending = False
         self._untold: list[OutboundRequest] = []
         """Requests that the end of the input has lost and that wait for the reason of it."""
-        self.request_opened: Callable[[], None] | None = None
+        self.read_on: Callable[[], None] | None = None
         """Called whenever a request of ours has been queued, or a frame could not be written at once: the
         peer may write before it reads on, so a paused read loop may have to go on."""
         self.junk_sample: bytes = b""
@@ -225,8 +225,8 @@ class Peer:
             raise ConnectionLost("the peer ended the connection; open a new one")
         request, frame = self._core.request(method, params, on_answer, on_late)
         self._enqueue(frame)
-        if self.request_opened is not None:
-            self.request_opened()
+        if self.read_on is not None:
+            self.read_on()
         return request
 
     def give_up(self, request: OutboundRequest) -> None:
@@ -492,8 +492,8 @@ class Peer:
         self._outbox.append(rest)
         self._outbox_bytes += len(rest)
         self._wake_writer.set()
-        if self.request_opened is not None:
-            self.request_opened()
+        if self.read_on is not None:
+            self.read_on()
         if self._outbox_bytes > OUTBOX_HARD_BYTES and len(self._outbox) > 1:
             self._write_error = trio.BrokenResourceError("the peer does not read")
             self._lose(

@@ -135,7 +135,7 @@ async def test_params_that_are_no_json_are_refused_before_anything_is_sent() -> 
 async def test_the_owner_is_told_of_each_request_that_opens() -> None:
     async with Rig() as rig:
         opened: list[int] = []
-        rig.peer.request_opened = lambda: opened.append(len(rig.peer.core.open_outbound))
+        rig.peer.read_on = lambda: opened.append(len(rig.peer.core.open_outbound))
         rig.ask()
         await rig.settled()
         assert opened == [1]
@@ -144,7 +144,7 @@ async def test_the_owner_is_told_of_each_request_that_opens() -> None:
 async def test_the_owner_is_told_when_output_begins_to_queue() -> None:
     async with Rig(limit=10, reading=False) as rig:
         told: list[int] = []
-        rig.peer.request_opened = lambda: told.append(rig.peer.outbox_bytes)
+        rig.peer.read_on = lambda: told.append(rig.peer.outbox_bytes)
         rig.peer.notify_nowait("n", {"text": "x" * 50})
         assert len(told) == 1
         assert told[0] > 50

@@ -104,7 +104,7 @@ class ClientConnection:
             on_wire=options.on_wire,
             redact_wire=options.redact_wire,
         )
-        self.peer.request_opened = self.conditions_changed
+        self.peer.read_on = self.conditions_changed
         self.sessions: dict[str, SessionRecord] = {}
         self.strays: UpdateStream[StrayUpdate] = UpdateStream()
         self.lost = trio.Event()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pathlib
+import signal
 import sys
+import time
 
 import pytest
 import trio
@@ -139,6 +141,46 @@ async def test_a_life_cancelled_at_any_moment_ends_promptly_and_leaves_no_proces
             assert elapsed_since(start) < 10, f"cancelled at step {step}, it took that long"
             check_conversation(agents.seen)
             assert not running_scripts(agents), f"cancelled at step {step}, it left its agent running"
+
+
+class InterruptAtStep(trio.abc.Instrument):
+    """Presses Ctrl-C whenever the tasks of the run have made one of these numbers of steps."""
+
+    def __init__(self, *steps: int) -> None:
+        self._steps = set(steps)
+        self._now = 0
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._now += 1
+        if self._now in self._steps:
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("offset", range(SAMPLE))
+@pytest.mark.parametrize("more", [(), (1,), (8,), (1, 2, 4, 8, 16)])
+def test_ctrl_c_at_any_moment_leaves_as_itself_and_leaves_no_process(
+    agents: Agents, more: tuple[int, ...], offset: int
+) -> None:
+    """Once or more often, wherever it hits: one KeyboardInterrupt, nothing left, no wait for the graces."""
+    options = agents.options(
+        AGENT.replace('report("agent")', ""), on_permission=allow, shutdown_grace=20, cancel_grace=20
+    )
+    interrupted = 0
+    # About as many steps as a life has; what comes later interrupts nothing, or the closing.
+    for step in range(1 + offset, 150, 2 * SAMPLE):
+        agents.forget()
+        steps = [step, *(step + later for later in more)]
+        start = time.monotonic()
+        try:
+            trio.run(whole_life, options, instruments=[InterruptAtStep(*steps)])
+        except KeyboardInterrupt:
+            interrupted += 1
+        assert time.monotonic() - start < 10, f"interrupted at {steps}, it took that long"
+        assert not running_scripts(agents), f"interrupted at {steps}, it left its agent running"
+        if not more and agents.seen and agents.seen[-1] == "eof":
+            check_conversation(agents.seen)
+    assert interrupted > 10
 
 
 def running_scripts(agents: Agents) -> list[str]:

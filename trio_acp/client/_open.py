@@ -440,13 +440,15 @@ class OpenAcp:
         outcome = exc
         if exc is not None and _interrupts(exc) > 1:
             self._link.kill()
-        try:
-            await self._close()
-        except KeyboardInterrupt as interrupt:
-            outcome = interrupt
-            self._link.kill()
-            with contextlib.suppress(KeyboardInterrupt):
+        closed = False
+        while not closed:
+            try:
                 await self._close()
+                closed = True
+            except KeyboardInterrupt as interrupt:
+                # However often it comes, what is left to do is done: it is little, once all is killed.
+                outcome = interrupt
+                self._link.kill()
         self._nursery.cancel_scope.cancel()
         crash: BaseException | None = None
         try:

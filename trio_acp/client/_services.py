@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from trio_acp._errors import InvalidParams
 from trio_acp.schema import (
@@ -80,10 +80,11 @@ def _typed(
     return serve
 
 
-def _encoded(result: object, result_type: type) -> Any:
+def _encoded(result: object, *result_types: type) -> Any:
     """Encode what a handler returned. What is not of its type is the host's mistake, and told as such."""
-    if not isinstance(result, result_type):
-        raise TypeError(f"the handler must return {result_type.__name__}, not {type(result).__name__}")
+    if not isinstance(result, result_types):
+        wanted = " or ".join(each.__name__ for each in result_types)
+        raise TypeError(f"the handler must return {wanted}, not {type(result).__name__}")
     return unstructure(result)
 
 
@@ -108,6 +109,6 @@ def _elicitation(options: AcpOptions) -> Service:
         else:
             mode = params.get("mode")
             raise InvalidParams(f"elicitation/create: mode: this client does not offer {mode!r:.40}")
-        return unstructure(result)
+        return _encoded(result, *get_args(CreateElicitationResponse))
 
     return serve

@@ -17,6 +17,7 @@ from trio_acp import (
     RemoteProtocolError,
     Selected,
     SessionBusy,
+    SessionScope,
     Turn,
 )
 
@@ -415,7 +416,7 @@ async def test_requests_while_a_turn_unwinds_are_still_served(autojump_clock: tr
     released: list[str] = []
 
     class Terminals:
-        async def release(self, request: Any) -> None:
+        async def release(self, request: Any, session: SessionScope) -> None:
             await trio.sleep(1)
             released.append(request.terminal_id)
 

@@ -35,13 +35,16 @@ from .client import AcpOptions as AcpOptions
 from .client import AgentStatistics as AgentStatistics
 from .client import Cancelled as Cancelled
 from .client import ConnectedAgent as ConnectedAgent
+from .client import DecidedPermission as DecidedPermission
 from .client import Decision as Decision
+from .client import FileService as FileService
 from .client import Message as Message
 from .client import PermissionHandler as PermissionHandler
 from .client import PermissionRequest as PermissionRequest
 from .client import Reject as Reject
 from .client import Selected as Selected
 from .client import Session as Session
+from .client import SessionScope as SessionScope
 from .client import SessionState as SessionState
 from .client import StrayUpdate as StrayUpdate
 from .client import TerminalService as TerminalService
@@ -64,7 +67,9 @@ __all__ = [
     "ConnectedAgent",
     "ConnectionClosed",
     "ConnectionLost",
+    "DecidedPermission",
     "Decision",
+    "FileService",
     "InternalError",
     "InvalidParams",
     "InvalidRequest",
@@ -87,6 +92,7 @@ __all__ = [
     "Selected",
     "Session",
     "SessionBusy",
+    "SessionScope",
     "SessionState",
     "SlowConsumer",
     "StrayUpdate",

@@ -8,7 +8,16 @@ from types import TracebackType
 
 import trio
 
-from trio_acp import AcpOptions, ConnectedAgent, InvalidParams, ResourceNotFound, Session, Turn, connect_acp
+from trio_acp import (
+    AcpOptions,
+    ConnectedAgent,
+    InvalidParams,
+    ResourceNotFound,
+    Session,
+    SessionScope,
+    Turn,
+    connect_acp,
+)
 from trio_acp.agent import SessionStore
 from trio_acp.demo import create_app
 from trio_acp.schema import (
@@ -62,7 +71,7 @@ class Terminals:
         self.done: list[tuple[str, str]] = []
         self._results: dict[str, subprocess.CompletedProcess[bytes]] = {}
 
-    async def create(self, request: CreateTerminalRequest) -> CreateTerminalResponse:
+    async def create(self, request: CreateTerminalRequest, session: SessionScope) -> CreateTerminalResponse:
         id = f"t{len(self._results)}"
         if "refuse" in (request.args or [""])[-1]:
             raise InvalidParams("not this one")
@@ -72,20 +81,22 @@ class Terminals:
         self.done.append(("create", id))
         return CreateTerminalResponse(id)
 
-    async def output(self, request: TerminalOutputRequest) -> TerminalOutputResponse:
+    async def output(self, request: TerminalOutputRequest, session: SessionScope) -> TerminalOutputResponse:
         result = self._results[request.terminal_id]
         status = TerminalExitStatus(result.returncode)
         await trio.lowlevel.checkpoint()
         return TerminalOutputResponse(result.stdout.decode(), False, status)
 
-    async def wait_for_exit(self, request: WaitForTerminalExitRequest) -> WaitForTerminalExitResponse:
+    async def wait_for_exit(
+        self, request: WaitForTerminalExitRequest, session: SessionScope
+    ) -> WaitForTerminalExitResponse:
         await trio.lowlevel.checkpoint()
         return WaitForTerminalExitResponse(self._results[request.terminal_id].returncode)
 
-    async def kill(self, request: KillTerminalRequest) -> None:
+    async def kill(self, request: KillTerminalRequest, session: SessionScope) -> None:
         await trio.lowlevel.checkpoint()
 
-    async def release(self, request: ReleaseTerminalRequest) -> None:
+    async def release(self, request: ReleaseTerminalRequest, session: SessionScope) -> None:
         await trio.lowlevel.checkpoint()
         self.done.append(("release", request.terminal_id))
 

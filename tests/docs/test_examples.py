@@ -11,7 +11,7 @@ import sys
 import pytest
 import trio
 
-from trio_acp import AcpOptions, PermissionRequest, Selected, open_acp
+from trio_acp import AcpOptions, PermissionRequest, Selected, SessionScope, open_acp
 from trio_acp.schema import (
     CreateTerminalRequest,
     CreateTerminalResponse,
@@ -133,7 +133,7 @@ class Terminals:
         self.output_text = ""
         self.open: set[str] = set()
 
-    async def create(self, request: CreateTerminalRequest) -> CreateTerminalResponse:
+    async def create(self, request: CreateTerminalRequest, session: SessionScope) -> CreateTerminalResponse:
         result = await trio.run_process(
             [request.command, *request.args], cwd=self.cwd, capture_stdout=True, check=True
         )
@@ -141,16 +141,18 @@ class Terminals:
         self.open.add("t")
         return CreateTerminalResponse("t")
 
-    async def output(self, request: TerminalOutputRequest) -> TerminalOutputResponse:
+    async def output(self, request: TerminalOutputRequest, session: SessionScope) -> TerminalOutputResponse:
         return TerminalOutputResponse(self.output_text, False, TerminalExitStatus(0))
 
-    async def wait_for_exit(self, request: WaitForTerminalExitRequest) -> WaitForTerminalExitResponse:
+    async def wait_for_exit(
+        self, request: WaitForTerminalExitRequest, session: SessionScope
+    ) -> WaitForTerminalExitResponse:
         return WaitForTerminalExitResponse(0)
 
-    async def kill(self, request: KillTerminalRequest) -> None:
+    async def kill(self, request: KillTerminalRequest, session: SessionScope) -> None:
         raise AssertionError("nothing runs long enough")
 
-    async def release(self, request: ReleaseTerminalRequest) -> None:
+    async def release(self, request: ReleaseTerminalRequest, session: SessionScope) -> None:
         self.open.remove(request.terminal_id)
 
 

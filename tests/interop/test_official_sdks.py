@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from tests.interop.peers import Peer
-from trio_acp import AuthRequired, InternalError, MethodNotFound
+from trio_acp import AuthRequired, InternalError, MethodNotFound, SessionScope
 from trio_acp.client import (
     AcpOptions,
     Cancelled,
@@ -241,7 +241,7 @@ class Terminals:
         self.ended: list[subprocess.CompletedProcess[bytes]] = []
         self.released: list[str] = []
 
-    async def create(self, request: CreateTerminalRequest) -> CreateTerminalResponse:
+    async def create(self, request: CreateTerminalRequest, session: SessionScope) -> CreateTerminalResponse:
         command = [request.command, *request.args]
         self.ended.append(await trio.run_process(command, capture_stdout=True, cwd=request.cwd))
         return CreateTerminalResponse(terminal_id=f"t{len(self.ended) - 1}")
@@ -249,18 +249,20 @@ class Terminals:
     def _ended(self, terminal_id: str) -> subprocess.CompletedProcess[bytes]:
         return self.ended[int(terminal_id[1:])]
 
-    async def output(self, request: TerminalOutputRequest) -> TerminalOutputResponse:
+    async def output(self, request: TerminalOutputRequest, session: SessionScope) -> TerminalOutputResponse:
         ended = self._ended(request.terminal_id)
         status = TerminalExitStatus(exit_code=ended.returncode)
         return TerminalOutputResponse(output=ended.stdout.decode(), truncated=False, exit_status=status)
 
-    async def wait_for_exit(self, request: WaitForTerminalExitRequest) -> WaitForTerminalExitResponse:
+    async def wait_for_exit(
+        self, request: WaitForTerminalExitRequest, session: SessionScope
+    ) -> WaitForTerminalExitResponse:
         return WaitForTerminalExitResponse(exit_code=self._ended(request.terminal_id).returncode)
 
-    async def kill(self, request: KillTerminalRequest) -> None:
+    async def kill(self, request: KillTerminalRequest, session: SessionScope) -> None:
         raise AssertionError("nobody asked for that")
 
-    async def release(self, request: ReleaseTerminalRequest) -> None:
+    async def release(self, request: ReleaseTerminalRequest, session: SessionScope) -> None:
         self.released.append(request.terminal_id)
 
 

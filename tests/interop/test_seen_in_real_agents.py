@@ -15,7 +15,7 @@ import trio
 
 from tests.client_process.agents import Agents, elapsed_since
 from tests.transports.agents import Lives
-from trio_acp import LocalProtocolError
+from trio_acp import LocalProtocolError, SessionScope
 from trio_acp.client import Cancelled, PermissionRequest, Reject, Selected, open_acp
 from trio_acp.schema import (
     AgentMessageChunk,
@@ -280,11 +280,13 @@ async def test_a_command_line_may_stand_where_a_program_should(agents: Agents) -
     requests: list[CreateTerminalRequest] = []
 
     class Terminals:
-        async def create(self, request: CreateTerminalRequest) -> CreateTerminalResponse:
+        async def create(
+            self, request: CreateTerminalRequest, session: SessionScope
+        ) -> CreateTerminalResponse:
             requests.append(request)
             return CreateTerminalResponse(terminal_id="t1")
 
-        async def _unused(self, request: Any) -> Any:
+        async def _unused(self, request: Any, session: SessionScope) -> Any:
             raise AssertionError("not asked for")
 
         output = wait_for_exit = kill = release = _unused

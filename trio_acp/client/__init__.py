@@ -13,15 +13,20 @@ from ._options import AcpOptions as AcpOptions
 from ._options import ElicitFormHandler as ElicitFormHandler
 from ._options import ElicitUrlHandler as ElicitUrlHandler
 from ._options import ExtensionHandler as ExtensionHandler
+from ._options import FileService as FileService
 from ._options import ReadTextFileHandler as ReadTextFileHandler
+from ._options import ServiceLife as ServiceLife
 from ._options import TerminalService as TerminalService
 from ._options import WriteTextFileHandler as WriteTextFileHandler
 from ._permission import Cancelled as Cancelled
+from ._permission import DecidedPermission as DecidedPermission
 from ._permission import Decision as Decision
+from ._permission import DecisionHook as DecisionHook
 from ._permission import PermissionHandler as PermissionHandler
 from ._permission import PermissionRequest as PermissionRequest
 from ._permission import Reject as Reject
 from ._permission import Selected as Selected
+from ._scope import SessionScope as SessionScope
 from ._session import Session as Session
 from ._snapshots import Message as Message
 from ._snapshots import SessionState as SessionState
@@ -33,10 +38,13 @@ __all__ = [
     "AgentStatistics",
     "Cancelled",
     "ConnectedAgent",
+    "DecidedPermission",
     "Decision",
+    "DecisionHook",
     "ElicitFormHandler",
     "ElicitUrlHandler",
     "ExtensionHandler",
+    "FileService",
     "Message",
     "Messages",
     "OpenAcp",
@@ -46,7 +54,9 @@ __all__ = [
     "ReadTextFileHandler",
     "Reject",
     "Selected",
+    "ServiceLife",
     "Session",
+    "SessionScope",
     "SessionState",
     "StrayUpdate",
     "TerminalService",

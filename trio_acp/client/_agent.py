@@ -197,11 +197,12 @@ class ConnectedAgent:
                 "sessionCapabilities.additionalDirectories",
             )
         where = absolute_path(connection.options.cwd if cwd is None else cwd)
+        others = tuple(absolute_path(path) for path in additional_directories)
         params = unstructure(
             NewSessionRequest(
                 cwd=where,
                 mcp_servers=servers,
-                additional_directories=[absolute_path(path) for path in additional_directories],
+                additional_directories=list(others),
                 meta=meta,
             )
         )
@@ -213,7 +214,7 @@ class ConnectedAgent:
             response: NewSessionResponse = connection.read_result("session/new", NewSessionResponse, result)
             if response.session_id not in connection.sessions:
                 adopted.append(response.session_id)
-            record = connection.adopt(response.session_id, where)
+            record = connection.adopt(response.session_id, where, others)
             if record.state.modes is None:
                 record.state.modes = response.modes
             if not record.state.config_options:

@@ -33,10 +33,11 @@ from trio_acp.schema import (
 )
 
 from ._buffers import UpdateStream
-from ._options import AcpOptions
-from ._outcome import trio_part, without_cancelled
+from ._options import AcpOptions, ServiceLife
+from ._outcome import trio_part, unwrapped, without_cancelled
 from ._permission import (
     Cancelled,
+    DecidedPermission,
     OpenPermission,
     PermissionHandler,
     PermissionRequest,
@@ -45,7 +46,8 @@ from ._permission import (
 )
 from ._record import SessionRecord
 from ._running import KEPT_FAILURES, RunningTurn
-from ._services import Service, client_services
+from ._scope import SessionScope
+from ._services import Service, client_services, living_services
 from ._snapshots import SessionState, fold
 from ._work import Handlers, Line
 
@@ -120,6 +122,8 @@ class ClientConnection:
         self._explain_loss = explain_loss
         self._on_update = options.on_update
         self._services: dict[str, Service] = dict(client_services(options))
+        self._token = object()
+        """Stands for this connection in the scopes that services get."""
         self._live: dict[RunningTurn, None] = {}
         self._handlers = Handlers(Line())
         """Handlers of requests that belong to no session that is known."""
@@ -145,9 +149,34 @@ class ClientConnection:
                         return
                     self._nursery = nursery
                     nursery.start_soon(self._serve_extension_calls)
+                    for service in living_services(self.options):
+                        nursery.start_soon(self._run_service, service)
                     await trio.sleep_forever()
             finally:
                 self._handlers_ended.set()
+
+    async def _run_service(self, service: ServiceLife) -> None:
+        """Be the parent of a service's own tasks; what they raise ends the block of the connection."""
+        try:
+            await service.run(self._token)
+        except BaseException as error:
+            rest = without_cancelled(error)
+            if rest is not None:
+                self.callback_failed(unwrapped(rest))
+            if rest is not error:
+                raise trio_part(error) from None
+
+    def _end_session(self, record: SessionRecord) -> None:
+        """Tell services that a session is no more. While closing they learn it by their own end."""
+        for service in living_services(self.options):
+            if self._nursery is not None:
+                self._nursery.start_soon(self._tell_end, service, record.scope)
+
+    async def _tell_end(self, service: ServiceLife, scope: SessionScope) -> None:
+        try:
+            await service.end_session(scope)
+        except Exception:
+            logger.exception("a service failed to end session %r", scope.id)
 
     def end_handlers(self) -> None:
         """Cancel all handlers that belong to no turn, and start no more: their requests get -32800."""
@@ -200,11 +229,12 @@ class ClientConnection:
 
     # Sessions ------------------------------------------------------------------------------------------
 
-    def adopt(self, session_id: str, cwd: str) -> SessionRecord:
+    def adopt(self, session_id: str, cwd: str, additional_directories: tuple[str, ...] = ()) -> SessionRecord:
         """Enter a session as soon as its id is known, with the updates that came before it (S4)."""
         record = self.sessions.get(session_id)
         if record is None or record.closed:
-            record = self.sessions[session_id] = SessionRecord(session_id, cwd)
+            scope = SessionScope(session_id, cwd, additional_directories, self._token)
+            record = self.sessions[session_id] = SessionRecord(scope)
         early, self._early, self._early_bytes = self._early, deque(), 0
         for stray, size in early:
             if stray.session_id == session_id:
@@ -230,6 +260,7 @@ class ClientConnection:
             record.closed = True
             record.updates.end()
             record.handlers.end()
+            self._end_session(record)
             if record.turn is None:
                 del self.sessions[session_id]
 
@@ -349,13 +380,16 @@ class ClientConnection:
             incoming.refuse(MethodNotFound(f"this client does not offer {incoming.method}"))
             return
 
+        record = self._record_of(incoming.params)
+        # A closed session gets nothing new started, also while its last turn still ends.
+        scope = None if record is None or record.closed else record.scope
+
         async def handler() -> Any:
-            return await service(incoming.params)
+            return await service(incoming.params, scope)
 
         def failed(error: Exception) -> None:
             logger.error("the handler of %s failed", incoming.method, exc_info=error)
 
-        record = self._record_of(incoming.params)
         turn = None if record is None else record.turn
         if turn is not None and (turn.abandoned or not turn.unwinding):
             turn.serve(incoming, handler, failed)
@@ -391,7 +425,8 @@ class ClientConnection:
             meta=asked.meta,
         )
         deadline = trio.current_time() + self.options.permission_timeout
-        permission = OpenPermission(incoming, request, deadline)
+        decided = None if self.options.on_decision is None else self._decided
+        permission = OpenPermission(incoming, request, deadline, decided)
         handler = self.options.on_permission
         if turn is not None:
             turn.active()
@@ -425,7 +460,9 @@ class ClientConnection:
             except BaseException as error:
                 rest = without_cancelled(error)
                 if rest is not None:
-                    permission.answer(Cancelled() if permission.expired else Reject())
+                    permission.answer(
+                        Cancelled(reason="timeout") if permission.expired else Reject(reason="handler failed")
+                    )
                     if not isinstance(rest, Exception):
                         raise
                     logger.error("the permission handler failed outside of a turn", exc_info=rest)
@@ -441,8 +478,16 @@ class ClientConnection:
         if permission.open:
             self._expired(permission)
 
+    def _decided(self, decided: DecidedPermission) -> None:
+        assert self.options.on_decision is not None
+        try:
+            self.options.on_decision(decided)
+        except BaseException as error:
+            # The answer is given, and whoever gave it has nothing to do with this.
+            self.callback_failed(error)
+
     def _expired(self, permission: OpenPermission) -> None:
-        permission.cancel()
+        permission.expire(self.options.permission_timeout_action)
         logger.warning("a permission request outside of a turn was not decided in time")
 
     # What arrives: trouble -----------------------------------------------------------------------------

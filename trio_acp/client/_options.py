@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
@@ -42,7 +42,8 @@ from trio_acp.schema import (
     WriteTextFileRequest,
 )
 
-from ._permission import PermissionHandler
+from ._permission import DecisionHook, PermissionHandler
+from ._scope import SessionScope
 
 __all__ = [
     "DEFAULT_CANCEL_GRACE",
@@ -56,7 +57,9 @@ __all__ = [
     "ElicitFormHandler",
     "ElicitUrlHandler",
     "ExtensionHandler",
+    "FileService",
     "ReadTextFileHandler",
+    "ServiceLife",
     "TerminalService",
     "WriteTextFileHandler",
     "absolute_path",
@@ -99,31 +102,93 @@ ExtensionHandler: TypeAlias = Callable[[dict[str, Any]], Awaitable[Any]]
 """Takes the parameters of an extension method; for a request, returns its result as JSON values (N1)."""
 
 
+class FileService(Protocol):
+    """Serves the agent's files, knowing the session that asks (F1, S5).
+
+    `trio_acp.workspace.Workspace` is such a service. What a method raises is answered as an error: a `RequestError` as it is, an OSError by its meaning,
+    anything else without details.
+    """
+
+    @property
+    def writable(self) -> bool:
+        """Whether writing is offered to agents; looked at when a connection begins."""
+        ...
+
+    async def read(self, request: ReadTextFileRequest, session: SessionScope) -> str | ReadTextFileResponse:
+        """Return the text of a file, or of the lines asked for.
+
+        Args:
+            request: what is asked for.
+            session: the session that asks.
+        """
+        ...
+
+    async def write(self, request: WriteTextFileRequest, session: SessionScope) -> object:
+        """Write a file; what it returns is not looked at.
+
+        Args:
+            request: what is to be written.
+            session: the session that asks.
+        """
+        ...
+
+
 class TerminalService(Protocol):
     """The five terminal methods that an agent may call; offer all of them or none (F2, F3).
 
-    Each takes the typed parameters and returns the typed result. What a method raises is answered as an
-    error: a `RequestError` as it is, an OSError by its meaning, anything else without details.
+    Each takes the typed parameters and the session that asks, and returns the typed result; sessions that
+    are not open on the connection are refused before. What a method raises is answered as an error: a
+    `RequestError` as it is, an OSError by its meaning, anything else without details.
+    `trio_acp.workspace.TerminalManager` is such a service.
     """
 
-    async def create(self, request: CreateTerminalRequest) -> CreateTerminalResponse:
-        """Start a command and return at once."""
+    async def create(self, request: CreateTerminalRequest, session: SessionScope) -> CreateTerminalResponse:
+        """Start a command and return at once; see `CreateTerminalRequest`."""
         ...
 
-    async def output(self, request: TerminalOutputRequest) -> TerminalOutputResponse:
-        """Return the output so far."""
+    async def output(self, request: TerminalOutputRequest, session: SessionScope) -> TerminalOutputResponse:
+        """Return the output so far; see `TerminalOutputResponse`."""
         ...
 
-    async def wait_for_exit(self, request: WaitForTerminalExitRequest) -> WaitForTerminalExitResponse:
-        """Wait for the command's end."""
+    async def wait_for_exit(
+        self, request: WaitForTerminalExitRequest, session: SessionScope
+    ) -> WaitForTerminalExitResponse:
+        """Wait for the command's end; see `WaitForTerminalExitResponse`."""
         ...
 
-    async def kill(self, request: KillTerminalRequest) -> KillTerminalResponse | None:
-        """End the command; its output stays readable."""
+    async def kill(self, request: KillTerminalRequest, session: SessionScope) -> KillTerminalResponse | None:
+        """End the command; its output stays readable; see `KillTerminalRequest`."""
         ...
 
-    async def release(self, request: ReleaseTerminalRequest) -> ReleaseTerminalResponse | None:
-        """End the command if it runs, and forget the terminal."""
+    async def release(
+        self, request: ReleaseTerminalRequest, session: SessionScope
+    ) -> ReleaseTerminalResponse | None:
+        """End the command if it runs, and forget the terminal; see `ReleaseTerminalRequest`."""
+        ...
+
+
+@runtime_checkable
+class ServiceLife(Protocol):
+    """What a file or terminal service has in addition when it owns tasks or processes."""
+
+    async def run(self, connection: Hashable) -> None:
+        """Be the parent of what the service starts for one connection.
+
+        Runs while the connection does, in a shielded nursery of its own, and is cancelled at its end, which
+        waits for it: it must come to an end in bounded time. Several connections may run one service at
+        the same time. What it raises ends the block of its connection.
+
+        Args:
+            connection: what the sessions of that connection have as ``SessionScope.connection``.
+        """
+        ...
+
+    async def end_session(self, session: SessionScope) -> None:
+        """End what was started for a session, which was closed; what it raises is logged.
+
+        Args:
+            session: the session. It is not told of the sessions that end with their connection.
+        """
         ...
 
 
@@ -155,6 +220,11 @@ class AcpOptions:
         on_permission: decides permission requests; see `PermissionRequest`. Without it, the first option of
             an allow kind is taken.
         permission_timeout: seconds for each decision; ``math.inf`` for no limit.
+        permission_timeout_action: what happens then: with ``"cancel"``, ``cancelled`` is answered and the
+            turn fails with `PermissionTimeout`; with ``"reject"``, the first option of a reject kind is
+            answered, as for `Reject`, and the turn goes on.
+        on_decision: called with a `DecidedPermission` for every permission request that was answered, by
+            whom or what ever. Must not block. What it raises ends the ``open_acp`` block.
         on_update: called with the raw parameters of every ``session/update``, in the read loop, before
             anything else is done about it. Must not block. What it raises ends the turn that it belongs to,
             or the ``open_acp`` block.
@@ -163,6 +233,7 @@ class AcpOptions:
             in wire order.
         redact_wire: give ``on_wire`` dicts in which every env and header value is masked; if false, it gets
             the frames as bytes, secrets and all.
+        files: serves the agent's files; instead of the two handlers below.
         read_text_file: serves ``fs/read_text_file``.
         write_text_file: serves ``fs/write_text_file``.
         terminals: serves the five ``terminal/…`` methods.
@@ -193,10 +264,15 @@ class AcpOptions:
     inherit_env: bool | Collection[str] = True
     on_permission: PermissionHandler | None = None
     permission_timeout: float = attrs.field(default=DEFAULT_PERMISSION_TIMEOUT, validator=_positive)
+    permission_timeout_action: Literal["cancel", "reject"] = attrs.field(
+        default="cancel", validator=attrs.validators.in_(("cancel", "reject"))
+    )
+    on_decision: DecisionHook | None = None
     on_update: Callable[[dict[str, Any]], object] | None = None
     on_stderr: Callable[[str], object] | None = None
     on_wire: OnWire | None = None
     redact_wire: bool = True
+    files: FileService | None = None
     read_text_file: ReadTextFileHandler | None = None
     write_text_file: WriteTextFileHandler | None = None
     terminals: TerminalService | None = None
@@ -219,6 +295,8 @@ class AcpOptions:
         """Refuse mistakes that would otherwise show as puzzles later."""
         if isinstance(self.args, str):
             raise TypeError("args must be a sequence of strings, not one string: put each argument in a list")
+        if self.files is not None and (self.read_text_file or self.write_text_file):
+            raise ValueError("give either files or read_text_file and write_text_file, not both")
         for method in self.extensions:
             if not method.startswith("_"):
                 raise ValueError(f"extension methods start with an underscore, {method!r} does not")
@@ -233,8 +311,10 @@ class AcpOptions:
             )
         return ClientCapabilities(
             fs=FileSystemCapabilities(
-                read_text_file=self.read_text_file is not None,
-                write_text_file=self.write_text_file is not None,
+                read_text_file=self.files is not None or self.read_text_file is not None,
+                write_text_file=(
+                    self.write_text_file is not None if self.files is None else self.files.writable
+                ),
             ),
             terminal=self.terminals is not None,
             elicitation=elicitation,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 import attrs
 import trio
@@ -17,7 +17,9 @@ from ._snapshots import ToolCallState
 
 __all__ = [
     "Cancelled",
+    "DecidedPermission",
     "Decision",
+    "DecisionHook",
     "OpenPermission",
     "PermissionHandler",
     "PermissionRequest",
@@ -38,19 +40,33 @@ class Selected:
 
     Attributes:
         option_id: its id; an empty one means `Reject`.
+        reason: why, for the audit hook.
     """
 
     option_id: str
+    reason: str | None = attrs.field(default=None, kw_only=True, eq=False)
 
 
 @attrs.frozen
 class Reject:
-    """Decide for the first option of a reject kind; ``cancelled`` is answered where there is none."""
+    """Decide for the first option of a reject kind; ``cancelled`` is answered where there is none.
+
+    Attributes:
+        reason: why, for the audit hook.
+    """
+
+    reason: str | None = attrs.field(default=None, kw_only=True, eq=False)
 
 
 @attrs.frozen
 class Cancelled:
-    """Answer that the user did not decide; agents then end the turn or leave the tool call."""
+    """Answer that the user did not decide; agents then end the turn or leave the tool call.
+
+    Attributes:
+        reason: why, for the audit hook.
+    """
+
+    reason: str | None = attrs.field(default=None, kw_only=True, eq=False)
 
 
 Decision: TypeAlias = Selected | Reject | Cancelled
@@ -88,6 +104,28 @@ class PermissionRequest:
         return next((option for option in self.options if option.option_id == option_id), None)
 
 
+@attrs.frozen(eq=False)
+class DecidedPermission:
+    """How a permission request was answered, for an audit.
+
+    Attributes:
+        request: what was asked.
+        option: the option that was answered; None where ``cancelled`` was answered, or an error.
+        reason: why: the ``reason`` of the decision where it has one; else ``"handler"``, ``"no handler"``,
+            ``"timeout"``, ``"turn cancelled"``, ``"turn ended"``, ``"withdrawn"`` (the agent took it back),
+            ``"handler failed"`` or ``"invalid decision"``.
+        seconds: from the arrival of the request to its answer.
+    """
+
+    request: PermissionRequest
+    option: PermissionOption | None
+    reason: str
+    seconds: float
+
+
+DecisionHook: TypeAlias = Callable[[DecidedPermission], object]
+"""Is told of every permission request that was answered; synchronous."""
+
 PermissionHandler: TypeAlias = Callable[[PermissionRequest], Awaitable[Decision]]
 """Decides a permission request. Runs as a task of its turn, under ``move_on_after(permission_timeout)``."""
 
@@ -102,7 +140,9 @@ def _first(
 def default_decision(request: PermissionRequest) -> Decision:
     """Decide without a handler: the first allow option in the agent's order, else ``cancelled``."""
     option = request.first_allow()
-    return Cancelled() if option is None else Selected(option.option_id)
+    if option is None:
+        return Cancelled(reason="no handler")
+    return Selected(option.option_id, reason="no handler")
 
 
 @final
@@ -113,11 +153,20 @@ class OpenPermission:
         incoming: the request on the wire.
         request: what the handler sees.
         deadline: when the handler's time is up, in Trio's clock.
+        decided: is told of the answer; must not raise.
     """
 
-    __slots__ = ("_failure", "deadline", "incoming", "request", "scope")
+    __slots__ = ("_asked", "_decided", "_failure", "deadline", "incoming", "request", "scope")
 
-    def __init__(self, incoming: IncomingRequest, request: PermissionRequest, deadline: float) -> None:
+    def __init__(
+        self,
+        incoming: IncomingRequest,
+        request: PermissionRequest,
+        deadline: float,
+        decided: DecisionHook | None = None,
+    ) -> None:
+        self._asked = trio.current_time()
+        self._decided = decided
         self.incoming = incoming
         self.request = request
         self.deadline = deadline
@@ -157,12 +206,22 @@ class OpenPermission:
         """The agent takes the request back: answer -32800 at once and end the handler (X4)."""
         if self.open:
             self.incoming.refuse(RequestCancelled("the permission request was cancelled"))
+            self._tell(None, "withdrawn")
         self.scope.cancel()
 
-    def cancel(self) -> None:
+    def cancel(self, reason: str = "turn cancelled") -> None:
         """Answer ``cancelled`` at once and end the handler (X1)."""
-        self.answer(Cancelled())
+        self.answer(Cancelled(reason=reason))
         self.scope.cancel()
+
+    def expire(self, action: Literal["cancel", "reject"]) -> None:
+        """Answer at once that nobody has decided in time, and end the handler."""
+        self.answer(Reject(reason="timeout") if action == "reject" else Cancelled(reason="timeout"))
+        self.scope.cancel()
+
+    def _tell(self, option: PermissionOption | None, reason: str) -> None:
+        if self._decided is not None:
+            self._decided(DecidedPermission(self.request, option, reason, trio.current_time() - self._asked))
 
     def answer(self, decision: Decision) -> None:
         """Answer as decided, unless it is answered already.
@@ -195,5 +254,11 @@ class OpenPermission:
             self.incoming.answer(_CANCELLED_RESULT)
         else:
             self.incoming.answer({"outcome": {"outcome": "selected", "optionId": chosen.option_id}})
+        reason = "handler"
+        if mistake is not None:
+            reason = "invalid decision"
+        elif isinstance(given, (Selected, Reject, Cancelled)) and given.reason is not None:
+            reason = given.reason
+        self._tell(chosen, reason)
         if mistake is not None:
             raise mistake

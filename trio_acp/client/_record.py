@@ -8,6 +8,7 @@ from trio_acp.schema import SessionUpdate
 
 from ._buffers import UpdateStream
 from ._running import RunningTurn
+from ._scope import SessionScope
 from ._snapshots import SessionState
 from ._work import Handlers, Line
 
@@ -18,11 +19,11 @@ __all__ = ["SessionRecord"]
 class SessionRecord:
     """One session, from the moment its id is known."""
 
-    __slots__ = ("closed", "cwd", "handlers", "id", "line", "state", "turn", "updates")
+    __slots__ = ("closed", "handlers", "id", "line", "scope", "state", "turn", "updates")
 
-    def __init__(self, id: str, cwd: str) -> None:
-        self.id = id
-        self.cwd = cwd
+    def __init__(self, scope: SessionScope) -> None:
+        self.id = scope.id
+        self.scope = scope
         self.state = SessionState()
         self.updates: UpdateStream[SessionUpdate] = UpdateStream()
         """Updates that belong to no turn."""
@@ -32,3 +33,8 @@ class SessionRecord:
         self.line = Line()
         self.handlers = Handlers(self.line)
         """Handlers that serve this session outside of its turns."""
+
+    @property
+    def cwd(self) -> str:
+        """Its working directory, absolute."""
+        return self.scope.cwd

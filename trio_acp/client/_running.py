@@ -143,7 +143,7 @@ class RunningTurn:
 
     def _finish(self) -> None:
         for permission in list(self._permissions):
-            permission.cancel()
+            permission.cancel("turn ended")
         self.buffer.finish()
         self.over.set()
         self._handlers.end()
@@ -231,14 +231,13 @@ class RunningTurn:
             self._expire(trio.current_time())
 
     def _next_deadline(self) -> float:
-        deadlines = [permission.deadline for permission in self._permissions]
+        deadlines = [permission.deadline for permission in self._permissions if permission.open]
         return min([*deadlines, self._last_activity + self._idle_timeout])
 
     def _expire(self, now: float) -> None:
         for permission in list(self._permissions):
             if now >= permission.deadline:
                 # Answered at this moment, also when the handler cannot be ended yet.
-                permission.cancel()
                 self._permission_expired(permission)
         if len(self._handlers):
             # The agent waits for an answer of ours, perhaps of the user: that is not idleness.
@@ -252,8 +251,13 @@ class RunningTurn:
             )
 
     def _permission_expired(self, permission: OpenPermission) -> None:
-        title = permission.request.tool_call.title or None
-        self.fail(PermissionTimeout(title, self.host.options.permission_timeout))
+        if not permission.open:
+            return
+        options = self.host.options
+        permission.expire(options.permission_timeout_action)
+        if options.permission_timeout_action == "cancel":
+            title = permission.request.tool_call.title or None
+            self.fail(PermissionTimeout(title, options.permission_timeout))
 
     # Work on the agent's behalf ------------------------------------------------------------------------
 
@@ -317,10 +321,8 @@ class RunningTurn:
             with permission.scope:
                 await permission.ask(handler)
             permission.raise_failure()
-            if permission.open:
-                # Its time was up, and it unwound before the watcher saw the same.
-                permission.cancel()
-                self._permission_expired(permission)
+            # Perhaps its time was up, and it unwound before the watcher saw the same.
+            self._permission_expired(permission)
         except BaseException as error:
             self._handler_failed(permission, error)
         finally:
@@ -330,11 +332,10 @@ class RunningTurn:
     def _handler_failed(self, permission: OpenPermission, error: BaseException) -> None:
         rest = without_cancelled(error)
         if rest is not None:
-            if permission.open and permission.expired:
-                permission.cancel()
+            if permission.expired:
                 self._permission_expired(permission)
             # The order matters to the agent: first its answer, then the cancellation.
-            permission.answer(Reject())
+            permission.answer(Reject(reason="handler failed"))
             self.callback_failed(rest)
         if rest is not error:
             self.unwind()

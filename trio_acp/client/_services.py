@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, get_args
 
-from trio_acp._errors import InvalidParams
+from trio_acp._errors import InvalidParams, ResourceNotFound
 from trio_acp.schema import (
     CreateElicitationFormRequest,
     CreateElicitationRequest,
@@ -29,49 +29,98 @@ from trio_acp.schema import (
     unstructure,
 )
 
-from ._options import AcpOptions
+from ._options import AcpOptions, ServiceLife
+from ._scope import SessionScope
 
-__all__ = ["Service", "client_services"]
+__all__ = ["Service", "client_services", "living_services"]
 
-Service: TypeAlias = Callable[[dict[str, Any]], Awaitable[Any]]
+Service: TypeAlias = Callable[[dict[str, Any], SessionScope | None], Awaitable[Any]]
 """Takes the parameters of a request as JSON values and returns its result as JSON values.
 
-What does not fit is a `SchemaError`, which is answered with -32602.
+The session that the parameters name comes with them, None where it is not open on this connection. What does
+not fit is a `SchemaError`, which is answered with -32602.
 """
+
+
+def living_services(options: AcpOptions) -> list[ServiceLife]:
+    """Return the services that have tasks of their own."""
+    services: list[object] = [options.files, options.terminals]
+    if services[0] is services[1]:
+        del services[0]  # one object that serves both has one life
+    return [service for service in services if isinstance(service, ServiceLife)]
 
 
 def client_services(options: AcpOptions) -> Mapping[str, Service]:
     """Return the methods that are served, by wire name: exactly those that are advertised (I5)."""
-    services: dict[str, Service] = dict(options.extensions)
+    services: dict[str, Service] = {method: _plain(handler) for method, handler in options.extensions.items()}
     if options.read_text_file is not None:
-        services["fs/read_text_file"] = _read_text_file(options.read_text_file)
+        services["fs/read_text_file"] = _read_text_file(_anywhere(options.read_text_file))
     if options.write_text_file is not None:
         services["fs/write_text_file"] = _typed(
-            options.write_text_file, WriteTextFileRequest, WriteTextFileResponse, silent=True
+            _anywhere(options.write_text_file), WriteTextFileRequest, WriteTextFileResponse, silent=True
         )
+    files = options.files
+    if files is not None:
+        services["fs/read_text_file"] = _read_text_file(_in_session(files.read))
+        if files.writable:
+            services["fs/write_text_file"] = _typed(
+                _in_session(files.write), WriteTextFileRequest, WriteTextFileResponse, silent=True
+            )
     terminals = options.terminals
     if terminals is not None:
-        services["terminal/create"] = _typed(terminals.create, CreateTerminalRequest, CreateTerminalResponse)
-        services["terminal/output"] = _typed(terminals.output, TerminalOutputRequest, TerminalOutputResponse)
+        services["terminal/create"] = _typed(
+            _in_session(terminals.create), CreateTerminalRequest, CreateTerminalResponse
+        )
+        services["terminal/output"] = _typed(
+            _in_session(terminals.output), TerminalOutputRequest, TerminalOutputResponse
+        )
         services["terminal/wait_for_exit"] = _typed(
-            terminals.wait_for_exit, WaitForTerminalExitRequest, WaitForTerminalExitResponse
+            _in_session(terminals.wait_for_exit), WaitForTerminalExitRequest, WaitForTerminalExitResponse
         )
         services["terminal/kill"] = _typed(
-            terminals.kill, KillTerminalRequest, KillTerminalResponse, silent=True
+            _in_session(terminals.kill), KillTerminalRequest, KillTerminalResponse, silent=True
         )
         services["terminal/release"] = _typed(
-            terminals.release, ReleaseTerminalRequest, ReleaseTerminalResponse, silent=True
+            _in_session(terminals.release), ReleaseTerminalRequest, ReleaseTerminalResponse, silent=True
         )
     if options.elicit_form is not None or options.elicit_url is not None:
         services["elicitation/create"] = _elicitation(options)
     return services
 
 
-def _typed(
-    handler: Callable[[Any], Awaitable[object]], params_type: type, result_type: type, *, silent: bool = False
-) -> Service:
-    async def serve(params: dict[str, Any]) -> Any:
-        result = await handler(structure(params_type, params))
+_Handler: TypeAlias = Callable[[Any, SessionScope | None], Awaitable[object]]
+
+
+def _plain(handler: Callable[[dict[str, Any]], Awaitable[Any]]) -> Service:
+    async def serve(params: dict[str, Any], scope: SessionScope | None) -> Any:
+        return await handler(params)
+
+    return serve
+
+
+def _anywhere(handler: Callable[[Any], Awaitable[object]]) -> _Handler:
+    """A simple handler: it serves sessions that this connection does not know, too."""
+
+    async def call(request: Any, scope: SessionScope | None) -> object:
+        return await handler(request)
+
+    return call
+
+
+def _in_session(method: Callable[[Any, SessionScope], Awaitable[object]]) -> _Handler:
+    """A method of a service: what it does is bounded by the session, so there has to be one."""
+
+    async def call(request: Any, scope: SessionScope | None) -> object:
+        if scope is None:
+            raise ResourceNotFound("sessionId: this client has no such session open")
+        return await method(request, scope)
+
+    return call
+
+
+def _typed(handler: _Handler, params_type: type, result_type: type, *, silent: bool = False) -> Service:
+    async def serve(params: dict[str, Any], scope: SessionScope | None) -> Any:
+        result = await handler(structure(params_type, params), scope)
         if silent and not isinstance(result, result_type):
             # Methods whose result says nothing may return anything; the wire wants an object.
             return {}
@@ -88,18 +137,16 @@ def _encoded(result: object, *result_types: type) -> Any:
     return unstructure(result)
 
 
-def _read_text_file(
-    handler: Callable[[ReadTextFileRequest], Awaitable[str | ReadTextFileResponse]],
-) -> Service:
-    async def serve(params: dict[str, Any]) -> Any:
-        result = await handler(structure(ReadTextFileRequest, params))
+def _read_text_file(handler: _Handler) -> Service:
+    async def serve(params: dict[str, Any], scope: SessionScope | None) -> Any:
+        result = await handler(structure(ReadTextFileRequest, params), scope)
         return {"content": result} if isinstance(result, str) else _encoded(result, ReadTextFileResponse)
 
     return serve
 
 
 def _elicitation(options: AcpOptions) -> Service:
-    async def serve(params: dict[str, Any]) -> Any:
+    async def serve(params: dict[str, Any], scope: SessionScope | None) -> Any:
         request: CreateElicitationRequest = structure(CreateElicitationRequest, params)
         result: CreateElicitationResponse
         if isinstance(request, CreateElicitationFormRequest) and options.elicit_form is not None:

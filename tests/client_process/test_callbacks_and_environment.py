@@ -203,7 +203,7 @@ async def test_the_body_and_a_hook_that_fail_together_leave_as_a_group_of_two(ag
         raise Mine
 
     body = "initialize(); new_session(); update('s', 'unasked'); receive()"
-    with trio.fail_after(30), pytest.raises(ExceptionGroup) as caught:
+    with trio.fail_after(30), pytest.RaisesGroup(Body, Mine) as caught:
         async with open_acp(agents.options(body, on_update=fail)) as agent:
             await agent.new_session()
             try:

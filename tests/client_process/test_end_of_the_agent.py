@@ -359,7 +359,7 @@ async def test_an_exception_of_the_body_leaves_as_itself_after_a_proper_close(ag
 
 async def test_a_group_of_the_body_leaves_as_it_is(agents: Agents) -> None:
     group = ExceptionGroup("mine", [ValueError("only one")])
-    with trio.fail_after(30), pytest.raises(ExceptionGroup) as caught:
+    with trio.fail_after(30), pytest.RaisesGroup(ValueError) as caught:
         async with open_acp(agents.options("serve(polite_turn)")):
             raise group
     assert caught.value is group

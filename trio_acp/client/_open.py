@@ -102,11 +102,11 @@ async def connect_acp(
         introduction = await _introduce(connection, link, deadline)
     except ConnectionClosed:
         # A hook has failed. The nursery raises that: this error is told to nobody whom it cancels.
-        await guard.closed()
-        await trio.lowlevel.checkpoint_if_cancelled()
+        await guard.closed()  # noqa: ASYNC120 - shielded
+        await trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC120 - that is the point
         raise
     except BaseException:
-        await guard.closed()
+        await guard.closed()  # noqa: ASYNC102 - shielded, and bounded as closing is
         raise
     return ConnectedAgent(connection, introduction, guard.aclose)
 
@@ -319,9 +319,9 @@ class _Guard:
                 try:
                     await self._asked.wait()
                 finally:
-                    await self._close()
+                    await self._close()  # noqa: ASYNC102 - shielded and bounded in itself
                     nursery.cancel_scope.cancel()
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103 - raised below, if nothing beats it
             crash = unwrapped(error)
         self._closed.set()
         outcome = choose_outcome(None, self._connection.callback_failures, crash)
@@ -377,7 +377,7 @@ class OpenAcp:
         try:
             return await self._start(nursery)
         except BaseException as error:
-            await self._leave(error)
+            await self._leave(error)  # noqa: ASYNC102 - shielded and bounded in itself
             raise
 
     async def _start(self, nursery: trio.Nursery) -> ConnectedAgent:
@@ -408,7 +408,7 @@ class OpenAcp:
         assert self._options.on_stderr is not None
         try:
             self._options.on_stderr(line)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103 - it leaves the block
             if self._connection is not None:
                 self._connection.callback_failed(error)
             elif self._early_failure is None:
@@ -432,7 +432,7 @@ class OpenAcp:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        return await self._leave(exc)
+        return await self._leave(exc)  # noqa: ASYNC102 - shielded and bounded in itself
 
     @trio.lowlevel.enable_ki_protection
     async def _leave(self, exc: BaseException | None) -> bool:
@@ -453,7 +453,7 @@ class OpenAcp:
         crash: BaseException | None = None
         try:
             await self._manager.__aexit__(None, None, None)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103 - raised below, if nothing beats it
             crash = unwrapped(error)
         failures = [] if self._connection is None else self._connection.callback_failures
         if outcome is None:

@@ -42,7 +42,7 @@ async def test_without_agent_the_demo_agent_answers_in_plain_text(tmp_path: path
         "",
         "  [completed] tell what is there",
         "",
-        "end of turn; context 15 of 100,000 tokens (<1%)",
+        "end of turn; context 11 of 100,000 tokens (<1%)",
     ]
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -281,13 +281,19 @@ async def test_what_is_no_agent_is_called_so_without_a_flood(tmp_path: pathlib.P
     assert done.returncode == 1
 
 
-async def test_a_reader_that_goes_away_ends_it_quietly(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["help"], b""), (["--json", "--agent", "no-such-agent", "x"], b"was not found")],
+)
+async def test_a_reader_that_goes_away_ends_it_quietly(
+    tmp_path: pathlib.Path, arguments: list[str], message: bytes
+) -> None:
     read, write = os.pipe()
     os.close(read)
     try:
         with trio.fail_after(PATIENCE):
             done = await trio.run_process(
-                [sys.executable, "-m", "trio_acp.cli", "prompt", "help"],
+                [sys.executable, "-m", "trio_acp.cli", "prompt", *arguments],
                 cwd=tmp_path,
                 env=environment(),
                 stdout=write,
@@ -296,7 +302,24 @@ async def test_a_reader_that_goes_away_ends_it_quietly(tmp_path: pathlib.Path) -
             )
     finally:
         os.close(write)
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == (1 if message else 0)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device without room")
+async def test_a_full_disk_is_an_error(tmp_path: pathlib.Path) -> None:
+    with trio.fail_after(PATIENCE):
+        done = await trio.run_process(
+            f"{sys.executable} -m trio_acp.cli prompt hello > /dev/full",
+            shell=True,
+            cwd=tmp_path,
+            env=environment(),
+            capture_stderr=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"trio-acp: [Errno 28] No space left on device\n"
 
 
 async def test_what_cannot_be_encoded_does_not_end_it(tmp_path: pathlib.Path) -> None:
@@ -337,6 +360,13 @@ async def test_inspect_shows_auth_methods_where_no_session_can_be_had(tmp_path: 
     assert "Auth methods:\n  key (A key): from your drawer\n" in done.stdout
     assert done.stdout.endswith("not known before you have logged in\n")
     assert done.returncode == 0
+
+
+async def test_inspect_of_an_agent_that_offers_little(tmp_path: pathlib.Path) -> None:
+    """S3: a session is closed only where that is offered."""
+    done = await run_command("inspect", *agent(), cwd=tmp_path)
+    assert done.stdout.endswith("Modes:\n  * code (Code)\n  - talk (Talk)\nConfig options: none\n")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 async def test_inspect_tells_of_an_error(tmp_path: pathlib.Path) -> None:

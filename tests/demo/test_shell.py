@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -48,6 +49,17 @@ async def test_cancelling_ends_the_whole_group(tmp_path: pathlib.Path) -> None:
             pid = int(await trio.to_thread.run_sync(pipe.read_text))
         nursery.cancel_scope.cancel()
     await gone(pid)
+
+
+async def test_a_child_that_left_the_group_is_not_waited_for(tmp_path: pathlib.Path) -> None:
+    """It cannot be found any more; the output that it keeps open is given up."""
+    (tmp_path / "escape.py").write_text(
+        "import os, time\nos.setsid()\nopen('pipe', 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+    with trio.fail_after(20):
+        result = await run_shell(f"mkfifo pipe; {sys.executable} escape.py & cat pipe", str(tmp_path))
+    assert result.exit_code == 0
+    os.kill(int(result.output), signal.SIGKILL)
 
 
 async def test_a_directory_that_is_not_there_is_an_error(tmp_path: pathlib.Path) -> None:

@@ -16,7 +16,7 @@ from ._content import call_title, content_lines
 from ._screen import kind_words
 from ._text import one_line
 
-if sys.platform != "win32":
+if sys.platform != "win32":  # pragma: no branch - Windows has no such module
     import termios
 
 __all__ = ["NoTerminal", "TerminalAsker"]
@@ -91,8 +91,11 @@ def _converse(terminal: int, told_to_stop: int, text: str) -> str:
     """Run in a thread: write, and read one line, until told to stop by the end of a pipe."""
     try:
         # What was typed before the question is no answer to it.
-        if sys.platform != "win32":
-            termios.tcflush(terminal, termios.TCIFLUSH)
+        if sys.platform != "win32":  # pragma: no branch - Windows has no such call
+            try:
+                termios.tcflush(terminal, termios.TCIFLUSH)
+            except termios.error as error:
+                raise OSError(*error.args) from None
         _write_all(terminal, text)
         answer = b""
         while not answer.endswith(b"\n"):

@@ -21,7 +21,7 @@ from trio_acp.schema import (
 
 from ._text import one_line
 
-__all__ = ["auth_method_lines", "run_inspect"]
+__all__ = ["agent_lines", "auth_method_lines", "run_inspect", "session_lines"]
 
 CAPABILITIES: Final = (
     "loadSession",
@@ -55,19 +55,20 @@ async def run_inspect(command: Sequence[str], cwd: str, startup_timeout: float, 
     options = AcpOptions(command=command[0], args=command[1:], cwd=cwd, startup_timeout=startup_timeout)
     lines: list[str] = []
     async with open_acp(options) as agent:
-        lines += [*_agent_lines(agent), *auth_method_lines(agent.auth_methods, command)]
+        lines += [*agent_lines(agent), *auth_method_lines(agent.auth_methods, command)]
         try:
             session = await agent.new_session()
         except AuthRequired:
             lines += ["Modes and config options: not known before you have logged in"]
         else:
-            lines += [*_mode_lines(session.state), *_option_lines(session.state.config_options)]
+            lines += session_lines(session.state)
             if agent.capabilities.session_capabilities.close is not None:
                 await session.close()
     out.write("\n".join(lines) + "\n")
 
 
-def _agent_lines(agent: ConnectedAgent) -> Iterator[str]:
+def agent_lines(agent: ConnectedAgent) -> Iterator[str]:
+    """Say who an agent is, and what it can do."""
     info = agent.info
     name = "unnamed" if info is None else " ".join(filter(None, [info.title, info.name, info.version]))
     yield f"Agent: {one_line(name)}"
@@ -106,6 +107,12 @@ def auth_method_lines(methods: Sequence[AuthMethod], command: Sequence[str]) -> 
         if isinstance(method, AuthMethodTerminal):
             env = [f"{name}={value}" for name, value in method.env.items()]
             yield f"    run in a terminal: {one_line(shlex.join([*env, *command, *method.args]))}"
+
+
+def session_lines(state: SessionState) -> Iterator[str]:
+    """Say what can be chosen in a session, and what is."""
+    yield from _mode_lines(state)
+    yield from _option_lines(state.config_options)
 
 
 def _mode_lines(state: SessionState) -> Iterator[str]:

@@ -170,13 +170,7 @@ def _prompt(arguments: argparse.Namespace, trouble: _Trouble) -> int:
     async def run() -> int:
         return await run_prompt(settings, display, trouble.tell)
 
-    try:
-        return _run(run, trouble, settings.command, display)
-    finally:
-        try:
-            display.close()
-        except BrokenPipeError:
-            pass  # it was told already
+    return _run(run, trouble, settings.command, display)
 
 
 def _inspect(arguments: argparse.Namespace, trouble: _Trouble) -> int:
@@ -216,16 +210,29 @@ def _run(
     command: Sequence[str],
     display: Display | None,
 ) -> int:
-    """Run the command under Trio and return its exit status."""
+    """Run the command under Trio, tell what went wrong, and return its exit status."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         # What cannot be encoded is no reason to fail.
         reconfigure(errors="replace")
     try:
-        return trio.run(function)
-    except BrokenPipeError:
+        return _run_and_tell(function, trouble, command, display)
+    except OSError:
+        # Nobody takes what is written to stdout, and all that there is to tell on stderr has been told.
         _give_up_stdout()
         return FAILED
+
+
+def _run_and_tell(
+    function: Callable[[], Coroutine[Any, Any, int]],
+    trouble: _Trouble,
+    command: Sequence[str],
+    display: Display | None,
+) -> int:
+    try:
+        return trio.run(function)
+    except BrokenPipeError:
+        raise  # whoever read has seen enough: that needs no words
     except KeyboardInterrupt as error:
         if display is not None:
             display.failed(error, "interrupted")
@@ -233,10 +240,15 @@ def _run(
     except Exception as error:
         leaf = _leaf(error)
         message = _explain(leaf, command)
-        if display is not None:
-            display.failed(leaf, message)
-        trouble.tell(message)
+        try:
+            if display is not None:
+                display.failed(leaf, message)
+        finally:
+            trouble.tell(message)
         return FAILED
+    finally:
+        if display is not None:
+            display.close()
 
 
 def _leaf(error: Exception) -> Exception:

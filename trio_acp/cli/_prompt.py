@@ -185,7 +185,7 @@ class _Stage:
                 return Cancelled() if option is None else Selected(option.option_id)
             case Policy.REJECT:
                 return Reject()
-            case Policy.ASK:
+            case _:
                 show = not self._display.shows_questions
                 try:
                     return await self._asker.ask(request, cwd=self._settings.cwd, show_request=show)

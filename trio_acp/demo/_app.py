@@ -36,7 +36,6 @@ from ._words import (
     Run,
     Slow,
     Think,
-    Unknown,
     Word,
     Write,
     understand,
@@ -201,10 +200,12 @@ class Demo:
                 )
                 await self._think(ctx, "And now I have thought enough.", aloud=True)
                 await self._say(ctx, "I have thought about it.")
-            case Unknown(problem=problem):
-                await self._say(ctx, f"{problem}. I know `help`, `list the files`, `read FILE`, "
-                                     "`write FILE: TEXT`, `run COMMAND`, `slow SECONDS`, `choose`, `form`, "
-                                     "`plan` and `think`.")  # fmt: skip
+            case _:
+                await self._say(
+                    ctx,
+                    f"{word.problem}. I know `help`, `list the files`, `read FILE`, `write FILE: TEXT`, "
+                    "`run COMMAND`, `slow SECONDS`, `choose`, `form`, `plan` and `think`.",
+                )
 
     async def _say(self, ctx: PromptContext, text: str) -> None:
         """Send a message in pieces, and count its words."""

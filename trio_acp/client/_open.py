@@ -52,8 +52,9 @@ def open_acp(options: AcpOptions) -> OpenAcp:
     closed; after ``shutdown_grace`` seconds its process group gets SIGTERM, after as many again SIGKILL. No
     task, process or descriptor outlives the block, however it is left.
 
-    Cancelling the block is told to the agent first: running turns send ``session/cancel``. A second Ctrl-C
-    while the block closes kills the agent at once.
+    Cancelling the block is told to the agent first: running turns send ``session/cancel``. A Ctrl-C leaves as
+    `KeyboardInterrupt` after the same; a second one, or one while the block closes, kills the agent at once.
+    (Trio gives it to the main task: the block, or the turn that waits, has to be in that one to notice.)
 
     The death of the agent does not cancel the block: the next call raises `AgentExited`.
 

@@ -138,8 +138,6 @@ class WireObject:
             for attribute in attrs.fields(type(self))
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         # Most fields of most objects hold their default: showing those would bury the rest.
         shown: list[str] = []

@@ -1,4 +1,4 @@
-"""A raw client for tests of the agent side: it speaks JSON lines, answers as told, and tolerates no mistake."""
+"""A raw client for tests of the agent side: it speaks JSON lines, answers as told, tolerates no mistake."""
 
 from __future__ import annotations
 

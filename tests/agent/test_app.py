@@ -70,6 +70,15 @@ async def test_annotations_may_name_what_is_not_imported_at_run_time() -> None:
         assert client.said() == "hello True True"
 
 
+async def test_a_handler_without_annotations_goes_by_names() -> None:
+    async def prompt(context, text):  # type: ignore[no-untyped-def]
+        return context.text + text
+
+    async with connected(agent(prompt)) as client:
+        await client.prompt(await client.new_session(), "hello")
+        assert client.said() == "hellohello"
+
+
 async def test_an_option_of_the_authors_own_keeps_its_default_also_when_it_goes_by_position() -> None:
     async def prompt(mine: int = 3, ctx: Any = None, /) -> str:
         return f"{mine} {ctx.text}"
@@ -487,7 +496,7 @@ async def test_extension_notifications_run_and_their_failures_are_nobodys_answer
         await client.notify("$/unknown")
         await client.notify("session/cancel", sessionId=5)
         await trio.testing.wait_all_tasks_blocked()
-        assert seen == [("/work", 1), (None, 2)]
+        assert sorted(seen, key=str) == [("/work", 1), (None, 2)]
         assert len(client.log) == before
 
 

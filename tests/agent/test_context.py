@@ -51,7 +51,7 @@ async def run(
     script: Callable[[ScriptedClient], Any] = lambda client: None,
     capabilities: dict[str, Any] | None = None,
 ) -> tuple[Any, ScriptedClient]:
-    """Run a handler in one turn with a client set up by ``script``; return what it returned, and the client."""
+    """Run a handler in one turn with a client set up by ``script``; return its result, and the client."""
     results: list[Any] = []
 
     async def prompt(ctx: PromptContext) -> None:
@@ -63,18 +63,20 @@ async def run(
     return results[0], client
 
 
+def replier(reply: Any) -> Callable[[dict[str, Any]], Any]:
+    if isinstance(reply, list):
+        left = iter(reply)
+        return lambda params: next(left)
+    return reply if callable(reply) else lambda params: reply
+
+
 def answering(**replies: Any) -> Callable[[ScriptedClient], None]:
     """Set up a client that gives one reply, or replies in turn, to each method."""
     replies = {name.replace("__", "/"): reply for name, reply in replies.items()}
 
     def script(client: ScriptedClient) -> None:
         for method, reply in replies.items():
-            if isinstance(reply, list):
-                client.on[method] = lambda params, left=iter(reply): next(left)  # type: ignore[misc]
-            elif callable(reply):
-                client.on[method] = reply
-            else:
-                client.on[method] = lambda params, reply=reply: reply  # type: ignore[misc]
+            client.on[method] = replier(reply)
 
     return script
 

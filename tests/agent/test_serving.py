@@ -17,6 +17,7 @@ import trio.testing
 from tests.agent.scripted import HOLD, ScriptedClient, WireError, agent, connected, prompt_params, raw_client
 from trio_acp import _errors as errors
 from trio_acp.agent import AgentApp, ConnectedClient, PromptContext
+from trio_acp.agent._connection import _WatchedStream
 from trio_acp.transports import open_memory_pair
 
 
@@ -339,6 +340,46 @@ async def test_a_turn_that_is_cancelled_while_the_agent_ends_is_not_watched(
         await client.ended.wait()
         assert not client.answered(id) or (await client.answer(id)) == {"stopReason": "cancelled"}
     assert done == ["prompt"]
+
+
+async def test_what_a_shielded_handler_still_holds_when_the_client_is_gone_is_let_go_in_silence(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """F4, W11: nothing can be released or told any more, and nothing hangs on that."""
+    done: list[str] = []
+
+    async def prompt(ctx: PromptContext) -> None:
+        with trio.CancelScope(shield=True):
+            async with ctx.tool_call("a"), ctx.terminal("x"):
+                await trio.sleep(50)
+            done.append("let go")
+
+    async with connected(agent(prompt, cancel_grace=100)) as client:
+        client.on["terminal/create"] = lambda params: {"terminalId": "t1"}
+        await client.start_prompt(await client.new_session())
+        await client.wait_for("terminal/create")
+        await trio.testing.wait_all_tasks_blocked()
+        await client.stream.aclose()
+    assert done == ["let go"]
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_a_watched_stream_passes_everything_on() -> None:
+    ours, theirs = trio.testing.memory_stream_pair()
+    ended: list[bool] = []
+
+    async def input_ends() -> None:
+        ended.append(True)
+
+    watched = _WatchedStream(theirs, input_ends)
+    await watched.wait_send_all_might_not_block()
+    await watched.send_all(b"x")
+    assert await ours.receive_some() == b"x"
+    await watched.aclose()
+    assert await ours.receive_some() == b""
+    assert await watched.receive_some() == b""
+    assert ended == [True]
+    await ours.aclose()
 
 
 async def test_a_failure_and_an_interrupt_at_once_stay_a_group() -> None:

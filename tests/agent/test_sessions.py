@@ -309,6 +309,7 @@ async def test_updates_about_a_new_session_follow_its_answer_in_order(method: st
     async with connected(app) as client:
         session = await client.new_session()
         if method != "session/new":
+            await trio.testing.wait_all_tasks_blocked()
             client.log.clear()
             result = await client.call(method, sessionId=session, cwd="/w", mcpServers=[])
             assert result["modes"]["currentModeId"] == "code"
@@ -514,6 +515,8 @@ async def test_a_session_that_is_being_opened_takes_nothing_else() -> None:
             await client.call("session/resume", **params)
         with pytest.raises(WireError, match="still being opened"):
             await client.prompt("x")
+        with pytest.raises(WireError, match="still being opened"):
+            await client.call("session/delete", sessionId="x")
         go.set()
         await client.answer(id)
         assert await client.prompt("x") == {"stopReason": "end_turn"}
@@ -597,6 +600,62 @@ async def test_a_mode_handler_is_asked_and_may_refuse() -> None:
         with pytest.raises(WireError, match="already"):
             await client.call("session/set_mode", sessionId=session, modeId="code")
         assert len(client.updates("config_option_update")) == 1
+
+
+async def test_a_mode_that_was_slow_to_set_finds_its_session_closed_or_opened_anew() -> None:
+    """S3, S7: what follows its answer is not told about a closed session, and not before another answer."""
+    app = with_choices(store=MemorySessionStore())
+    go, load = trio.Event(), trio.Event()
+
+    @app.on_set_mode
+    async def set_mode() -> None:
+        await go.wait()
+
+    @app.on_ext_request("_loaded")
+    async def loaded() -> None:
+        load.set()
+
+    async with connected(app) as client:
+        session = await client.new_session()
+        mode = await client.start("session/set_mode", sessionId=session, modeId="code")
+        await trio.testing.wait_all_tasks_blocked()
+        await client.call("session/close", sessionId=session)
+        go.set()
+        assert await client.answer(mode) == {}
+        await trio.testing.wait_all_tasks_blocked()
+        assert client.updates() == []
+
+    go = trio.Event()
+    store = MemorySessionStore()
+    app = agent(echo, store=store)
+
+    @app.on_new_session
+    async def new(session: AgentSession[Any]) -> None:
+        session.modes, session.config_options = modes(), options()
+
+    @app.on_set_mode
+    async def set_mode_again() -> None:
+        await go.wait()
+
+    @app.on_load_session
+    async def slow_load() -> None:
+        await load.wait()
+
+    @app.on_ext_request("_loaded")
+    async def loaded_again() -> None:
+        load.set()
+
+    async with connected(app) as client:
+        session = await client.new_session()
+        mode = await client.start("session/set_mode", sessionId=session, modeId="code")
+        opening = await client.start("session/load", sessionId=session, cwd="/w", mcpServers=[])
+        await trio.testing.wait_all_tasks_blocked()
+        go.set()
+        assert await client.answer(mode) == {}
+        await client.call("_loaded")
+        await client.answer(opening)
+        await trio.testing.wait_all_tasks_blocked()
+        assert client.methods()[-2:] == [f"={opening}", "session/update"]
 
 
 async def test_an_option_is_chosen_and_the_answer_has_all_of_them() -> None:

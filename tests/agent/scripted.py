@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Final
 
 import trio
@@ -224,7 +224,7 @@ def prompt_params(session: str, text: str = "go") -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def raw_client(app: AgentApp) -> AsyncIterator[ScriptedClient]:
+async def raw_client(app: AgentApp) -> AsyncGenerator[ScriptedClient]:
     """Connect without initializing; at the end the client goes, and the agent has to end."""
     async with trio.open_nursery() as nursery:
         client = ScriptedClient(app.connect_in_memory(nursery))
@@ -239,7 +239,7 @@ async def raw_client(app: AgentApp) -> AsyncIterator[ScriptedClient]:
 @contextlib.asynccontextmanager
 async def connected(
     app: AgentApp, capabilities: dict[str, Any] | None = None
-) -> AsyncIterator[ScriptedClient]:
+) -> AsyncGenerator[ScriptedClient]:
     """Connect and initialize, with a client that offers everything unless told otherwise."""
     async with raw_client(app) as client:
         await client.initialize(capabilities)

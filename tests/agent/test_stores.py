@@ -377,10 +377,10 @@ async def test_a_long_turn_is_saved_as_it_goes_and_its_pieces_grow_together() ->
             await ctx.send_plan([])
         return "end"
 
-    store = Counting()
-    async with connected(agent(prompt, store=store)) as client:
+    counting = Counting()
+    async with connected(agent(prompt, store=counting)) as client:
         await client.prompt(await client.new_session())
-    new, prompted, *rest, at_the_end, closed = store.saves
+    new, prompted, *rest, at_the_end, closed = counting.saves
     assert (new, len(prompted), closed) == ([], 1, [])
     # Neither too many updates nor too many bytes ever wait.
     assert len(rest[0]) == 1
@@ -404,26 +404,26 @@ async def test_only_plain_pieces_of_one_message_grow_together() -> None:
         await ctx.send_message("h")
         await ctx.send_thought("i")
 
-    store = Counting()
-    async with connected(agent(prompt, store=store)) as client:
+    counting = Counting()
+    async with connected(agent(prompt, store=counting)) as client:
         await client.prompt(await client.new_session())
-    texts = [update["content"]["text"] for update in store.saves[2]]
+    texts = [update["content"]["text"] for update in counting.saves[2]]
     assert texts == ["ab", "cd", "e", "f", "g", "h", "i"]
 
 
 async def test_a_save_that_fails_is_logged_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     async def prompt(ctx: PromptContext) -> str:
-        store.fail = ctx.text != "works"
+        counting.fail = ctx.text != "works"
         if ctx.text == "big":
             await ctx.send_message("x" * MAX_PENDING_BYTES)
         return ctx.text
 
-    store = Counting()
-    async with connected(agent(prompt, store=store)) as client:
+    counting = Counting()
+    async with connected(agent(prompt, store=counting)) as client:
         session = await client.new_session()
         for text in ("fails", "works", "big", "works"):
             assert await client.prompt(session, text) == {"stopReason": "end_turn"}
-    texts = [update["content"]["text"] for save in store.saves for update in save]
+    texts = [update["content"]["text"] for save in counting.saves for update in save]
     # What is too big to be kept for another try is lost, and that is in the log.
     assert texts == ["fails", "fails", "works", "works", "big", "big", "works", "works"]
     assert caplog.text.count("could not be saved") >= 2
@@ -433,11 +433,11 @@ async def test_a_store_that_hangs_does_not_hold_the_answer(
     autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def prompt() -> str:
-        store.stall = True
+        counting.stall = True
         return "done"
 
-    store = Counting()
-    async with connected(agent(prompt, store=store)) as client:
+    counting = Counting()
+    async with connected(agent(prompt, store=counting)) as client:
         session = await client.new_session()
         begin = trio.current_time()
         assert await client.prompt(session) == {"stopReason": "end_turn"}
@@ -448,9 +448,9 @@ async def test_a_store_that_hangs_does_not_hold_the_answer(
 async def test_a_session_that_cannot_be_saved_at_its_opening_is_not_opened() -> None:
     async def nothing() -> None: ...
 
-    store = Counting()
-    store.fail = True
-    async with connected(agent(nothing, store=store)) as client:
+    counting = Counting()
+    counting.fail = True
+    async with connected(agent(nothing, store=counting)) as client:
         with pytest.raises(WireError) as caught:
             await client.new_session()
         assert caught.value.code == -32603

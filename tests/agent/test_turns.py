@@ -142,12 +142,13 @@ async def test_malformed_prompts_and_unknown_sessions_cost_nobody_else_anything(
     async with connected(agent(sleeper)) as client:
         session = await client.new_session()
         running = await client.start_prompt(session)
-        for params, code, word in [
+        wrong: list[tuple[dict[str, Any], int, str]] = [
             ({}, -32602, "sessionId"),
             ({"sessionId": session, "prompt": "x"}, -32602, "prompt"),
             ({"sessionId": session, "prompt": [{"type": "text"}]}, -32602, "prompt[0].text"),
             ({"sessionId": "other", "prompt": []}, -32002, "other"),
-        ]:
+        ]
+        for params, code, word in wrong:
             with pytest.raises(WireError) as caught:
                 await client.call("session/prompt", **params)
             assert caught.value.code == code

@@ -281,8 +281,8 @@ class PromptContext(UpdateSender):
         Args:
             action: what is to be done, for people.
             kind: what sort of thing that is.
-            options: what is offered; None for "allow" and "reject". Only an option of a kind
-                that allows is consent.
+            options: what is offered; None for "allow" and "reject". Only an option of a kind that allows is
+                consent.
             remember: offer "always" too, and do not ask again about this word in this session once
                 the user has chosen that.
 

@@ -35,10 +35,10 @@ _PLAIN_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 class FileSessionStore:
     """Keeps each session in a file of its own in one directory, across restarts.
 
-    A file holds a header line and then one line for each save, which goes out in one piece. A program that is
-    killed leaves at most an unfinished last line, which counts as not written. A file that is
-    damaged otherwise is refused with `SessionDamaged` and never touched. Several programs
-    may use one directory at a time (on POSIX systems: saves are locked).
+    A file holds a header line and then one line for each save, which goes out in one piece. A program that
+    is killed leaves at most an unfinished last line, which counts as not written. A file that is damaged
+    otherwise is refused with `SessionDamaged` and never touched. Several programs may use one directory at
+    a time (on POSIX systems: saves are locked).
 
     Args:
         directory: where the files are; made, for this user only, when the first session is saved.

@@ -109,8 +109,8 @@ class TerminalHandle:
     """A terminal of the client's, for the length of an ``async with`` block.
 
     Entering the block starts the command, leaving it releases the terminal: once, on every path, also
-    when cancelled; the release is shielded, and waits at most 5 seconds for the client.
-    Made by `PromptContext.terminal` and `ToolCallContext.terminal`.
+    when cancelled; the release is shielded, and waits at most 5 seconds for the client. Made by
+    `PromptContext.terminal` and `ToolCallContext.terminal`.
     """
 
     def __init__(

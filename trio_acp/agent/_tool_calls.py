@@ -269,8 +269,8 @@ class ToolCallContext:
         If not, the call ends as ``failed``, unless `complete` is called.
 
         Args:
-            options: what is offered; None for "allow" and "reject". Only an option of a kind
-                that allows is consent.
+            options: what is offered; None for "allow" and "reject". Only an option of a kind that allows is
+                consent.
             remember: offer "always" too, and do not ask again about this word in this session once
                 the user has chosen that.
 

@@ -106,7 +106,7 @@ async def prompt(ctx: PromptContext) -> StopReason | None:
             for update in EVERY_UPDATE:
                 await ctx.send_update(update)
         case "stubborn":
-            await ctx.send_message("I will not stop")
+            await ctx.send_message(f"I will not stop, my number is {os.getpid()}.")
             with trio.CancelScope(shield=True):
                 await trio.sleep_forever()
         case "max_tokens":

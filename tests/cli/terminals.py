@@ -41,6 +41,9 @@ class TerminalCommand:
         self._stdout = stdout
         self._env = environment() if env is None else env
         self.screen = ""
+        """What was written since the last text that was expected."""
+        self.before = ""
+        """What was written up to the last text that was expected, since the one before."""
 
     async def __aenter__(self) -> TerminalCommand:
         self._master, slave = os.openpty()
@@ -80,11 +83,16 @@ class TerminalCommand:
         with trio.fail_after(PATIENCE):
             while text not in self.screen:
                 assert await self._read(), f"{text!r} is not in {self.screen!r}"
-        self.screen = self.screen[self.screen.index(text) + len(text) :]
+        end = self.screen.index(text) + len(text)
+        self.before, self.screen = self.screen[:end], self.screen[end:]
 
     def type(self, text: str) -> None:
         """Type something."""
         os.write(self._master, text.encode())
+
+    def hang_up(self) -> None:
+        """Let the command know, as a terminal does that is closed."""
+        self._process.send_signal(signal.SIGHUP)
 
     async def status(self) -> int:
         """Wait for the end, and return the exit status."""

@@ -36,7 +36,7 @@ async def test_without_agent_the_demo_agent_answers_in_plain_text(tmp_path: path
         "  [completed] look into the directory",
         "  [in progress] tell what is there",
         "",
-        f"There is 1 name in `{tmp_path}`:",
+        f"There is 1 entry in `{tmp_path}`:",
         "",
         "- a.txt",
         "",

@@ -52,8 +52,9 @@ def test_the_result_of_a_tool_call_is_cut_after_some_lines() -> None:
     text = "\n".join(map(str, range(20))) + "\n"
     lines = content_lines([Content(TextContent(text)), Terminal("t"), UnknownVariant("new", {})], "/d")
     assert [line.text for line in lines] == [
-        *map(str, range(12)),
+        *map(str, range(8)),
         "… 8 more lines",
+        *map(str, range(16, 20)),
         "[terminal t]",
         "[result of unknown type 'new']",
     ]

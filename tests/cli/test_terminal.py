@@ -145,6 +145,18 @@ async def test_ctrl_c_twice_leaves_also_with_an_agent_that_ignores_everything(tm
         assert await command.status() == 130
 
 
+async def test_closing_the_terminal_leaves_no_agent_behind(tmp_path: pathlib.Path) -> None:
+    """Not even one that ignores the end of its input, SIGTERM, and the cancellation of its turn."""
+    async with TerminalCommand("prompt", *agent("--stubborn"), "stubborn", cwd=tmp_path) as command:
+        await command.expect("my number is ")
+        await command.expect(".")
+        pid = int(command.before.rpartition(" ")[2].rstrip("."))
+        command.hang_up()
+        assert await command.status() == 130
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
 async def test_an_agent_that_does_not_end_a_cancelled_turn_is_not_waited_for_for_ever(
     tmp_path: pathlib.Path,
 ) -> None:

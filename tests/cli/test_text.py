@@ -55,4 +55,5 @@ def test_long_lines_and_many_lines_are_cut_and_say_so() -> None:
     assert _text.one_line("x" * 3000) == "x" * 2000 + "…"
     assert _text.limit_lines(["a", "y" * 3000, "b", "c"], 2) == ["a", "y" * 2000 + "…", "… 2 more lines"]
     assert _text.limit_lines(["a", "b", "c"], 2) == ["a", "b", "… 1 more line"]
+    assert _text.limit_lines(["a", "b", "c", "d"], 2, 1) == ["a", "… 2 more lines", "d"]
     assert _text.limit_lines(["a"], 2) == ["a"]

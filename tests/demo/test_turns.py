@@ -114,7 +114,7 @@ async def test_lists_the_files_with_a_plan_and_a_tool_call(tmp_path: pathlib.Pat
     async with DemoAgent() as agent:
         session = await agent.new_session(tmp_path)
         turn = await say(session, "list the files")
-        assert turn.text == f"There are 2 names in `{tmp_path}`:\n\n- a.txt\n- sub/"
+        assert turn.text == f"There are 2 entries in `{tmp_path}`:\n\n- a.txt\n- sub/"
         (call,) = turn.tool_calls.values()
         assert (call.title, call.kind, call.status) == ("List the files", "search", "completed")
         assert [entry.status for entry in turn.plan or []] == ["completed", "completed"]
@@ -138,7 +138,7 @@ async def test_a_long_list_is_cut(tmp_path: pathlib.Path) -> None:
         (tmp_path / f"{number:03}").touch()
     async with DemoAgent() as agent:
         turn = await say(await agent.new_session(tmp_path), "list the files")
-        assert turn.text.startswith("There are 203 names")
+        assert turn.text.startswith("There are 203 entries")
         assert turn.text.endswith("- 199\n- and 3 more")
 
 

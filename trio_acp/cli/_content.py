@@ -29,6 +29,9 @@ __all__ = ["Line", "block_text", "call_title", "content_lines", "diff_lines", "u
 MAX_RESULT_LINES: Final = 12
 """Lines of a tool call's result that are shown: enough to see what it did, and not the whole of a file."""
 
+LAST_RESULT_LINES: Final = 4
+"""How many of them are the last ones: commands come to the point there."""
+
 MAX_DIFF_LINES: Final = 200
 """Lines of a change that are shown."""
 
@@ -73,7 +76,9 @@ def content_lines(content: list[ToolCallContent], cwd: str) -> list[Line]:
         match item:
             case Content(content=block):
                 text = block_text(block).rstrip("\n").split("\n")
-                lines += [Line(line, "result") for line in limit_lines(text, MAX_RESULT_LINES)]
+                lines += [
+                    Line(line, "result") for line in limit_lines(text, MAX_RESULT_LINES, LAST_RESULT_LINES)
+                ]
             case Diff():
                 lines += diff_lines(item, cwd)
             case Terminal(terminal_id=id):

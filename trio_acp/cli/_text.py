@@ -52,14 +52,19 @@ def one_line(text: str) -> str:
     return line if len(line) <= MAX_LINE_CHARACTERS else line[:MAX_LINE_CHARACTERS] + "…"
 
 
-def limit_lines(lines: list[str], limit: int) -> list[str]:
-    """Return at most so many lines, and then how many more there would be; long ones are cut."""
-    shown = [
-        line if len(line) <= MAX_LINE_CHARACTERS else line[:MAX_LINE_CHARACTERS] + "…"
-        for line in lines[:limit]
-    ]
-    more = len(lines) - limit
-    return shown if more <= 0 else [*shown, f"… {plural(more, 'more line')}"]
+def limit_lines(lines: list[str], limit: int, last: int = 0) -> list[str]:
+    """Return at most so many lines, and how many are left out; long ones are cut.
+
+    Args:
+        lines: all lines, clean.
+        limit: how many are shown.
+        last: how many of these are the last ones, behind the gap.
+    """
+    gap = len(lines) - limit
+    if gap > 0:
+        more = f"… {plural(gap, 'more line')}"
+        lines = [*lines[: limit - last], more, *lines[len(lines) - last :]]
+    return [line if len(line) <= MAX_LINE_CHARACTERS else line[:MAX_LINE_CHARACTERS] + "…" for line in lines]
 
 
 def plural(count: int, noun: str) -> str:

@@ -52,7 +52,7 @@ class FileActs:
         if not names:
             return "There are no files here."
         count = len(entries) + more
-        many = "is 1 name" if count == 1 else f"are {count:,} names"
+        many = "is 1 entry" if count == 1 else f"are {count:,} entries"
         return f"There {many} in `{ctx.cwd}`:\n\n" + "\n".join(f"- {name}" for name in names)
 
     async def read(self, path: str) -> str:

@@ -389,7 +389,7 @@ class AgentApp:
         finally:
             stream.close()
 
-    async def serve_listeners(
+    async def serve_listeners(  # noqa: ASYNC128 - passed on
         self,
         listeners: Sequence[Listener],
         *,

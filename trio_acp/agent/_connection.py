@@ -103,7 +103,7 @@ class AgentConnection:
                         tasks.cancel_scope.cancel()
                 finally:
                     self._nursery = None
-                    await self._finish()
+                    await self._finish()  # noqa: ASYNC102 - each of its waits is shielded and bounded
         except BaseExceptionGroup as group:
             failure = sole_error(group)
         if failure is not None:

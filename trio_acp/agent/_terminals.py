@@ -152,7 +152,7 @@ class TerminalHandle:
                 # Before anything can release it: a client shows a released terminal only if it knew it.
                 await self._embed(self._id)
             except BaseException:
-                await self._release_quietly()
+                await self._release_quietly()  # noqa: ASYNC102 - shielded and bounded inside
                 raise
         return self
 
@@ -160,7 +160,7 @@ class TerminalHandle:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Release the terminal, unless `release` has."""
-        await self._release_quietly()
+        await self._release_quietly()  # noqa: ASYNC102 - shielded and bounded inside
 
     async def output(self) -> TerminalOutputResponse:
         """Return what the command has written so far (``terminal/output``)."""

@@ -114,7 +114,7 @@ class ToolCallContext:
         """Settle the call, and check for cancellation."""
         self._settle(self._end_as if error is None else ToolCallStatus.FAILED)
         if error is None:
-            await trio.lowlevel.checkpoint_if_cancelled()
+            await trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC102 - the end has been told
 
     def _announcement(self) -> dict[str, Any]:
         update: dict[str, Any] = {

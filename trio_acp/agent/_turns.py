@@ -111,7 +111,7 @@ class Turn:
             with self._scope:
                 await self._ticket.begin()
                 answer = await self._handle()
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103 - what is swallowed is no cancellation
             self._decided = True
             cancellation, rest = _split(error)
             # Cancelled from without too: the agent itself is told to end.
@@ -124,7 +124,7 @@ class Turn:
             if cancellation is not None:
                 # What a handler raises of its own is for the log, and never ends the connection.
                 self._answer(answer)
-                raise cancellation from None
+                raise cancellation from None  # noqa: ASYNC104 - the one that was in the group
         self._decided = True
         if self.live.recorder is not None and not self._answered:
             await self.live.recorder.flush_soon()

@@ -8,8 +8,7 @@ import pytest
 import trio.testing
 
 from tests.client._scripted import Scene, Wire, chunk, notice
-from trio_acp.client import _snapshots
-from trio_acp.client import Message, SessionState, Turn
+from trio_acp.client import Message, SessionState, Turn, _snapshots
 from trio_acp.schema import ImageContent, TextContent, ToolCall, ToolCallStatus
 
 

@@ -1,0 +1,82 @@
+"""Something happens to a program at each of its checkpoints in turn: a cancellation, a Ctrl-C."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import trio
+import trio.testing
+
+__all__ = ["AtStep", "every_step", "press_ctrl_c"]
+
+
+class AtStep(trio.abc.Instrument):
+    """Calls a function when the tasks of a run have made so many steps since it was armed.
+
+    A step of a task ends at a checkpoint that lets others run, so this is every moment at which anything can
+    come in between.
+
+    Attributes:
+        fired: the moment has come.
+    """
+
+    def __init__(self, step: int, action: Callable[[], object]) -> None:
+        self._left = step
+        self._action = action
+        self.fired = False
+        self._armed = False
+
+    def arm(self) -> None:
+        """Begin to count."""
+        self._armed = True
+        trio.lowlevel.add_instrument(self)
+
+    def disarm(self) -> None:
+        """Count no more."""
+        if self._armed:
+            self._armed = False
+            trio.lowlevel.remove_instrument(self)
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self.fired = True
+            self.disarm()
+            self._action()
+
+
+def press_ctrl_c() -> None:
+    """Press Ctrl-C where Trio itself runs, so that it raises KeyboardInterrupt in the main task."""
+    trio.lowlevel.current_trio_token().run_sync_soon(signal.raise_signal, signal.SIGINT)
+
+
+def every_step(run: Callable[[int], Awaitable[bool]], *, stride: int = 1, first: int = 1) -> int:
+    """Run a program over and over under a virtual clock; return how often it was hit.
+
+    Args:
+        run: runs the program once, has something happen to it after that many steps, and returns whether it
+            came to that.
+        stride: steps between two runs.
+        first: step of the first run.
+    """
+    hits = 0
+    for step in _steps(first, stride):
+
+        async def bounded(step: int = step) -> bool:
+            with trio.fail_after(100_000):
+                return await run(step)
+
+        try:
+            if not trio.run(bounded, clock=trio.testing.MockClock(autojump_threshold=0)):
+                return hits
+        except KeyboardInterrupt:
+            pass  # pressed in the very last steps: Trio raises it when all is over
+        hits += 1
+    raise AssertionError
+
+
+def _steps(first: int, stride: int) -> Iterator[Any]:
+    return itertools.count(first, stride)

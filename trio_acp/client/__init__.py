@@ -5,7 +5,19 @@ from ._agent import ConnectedAgent as ConnectedAgent
 from ._buffers import UpdateStream as UpdateStream
 from ._connection import StrayUpdate as StrayUpdate
 from ._content import PromptContent as PromptContent
-from ._generate import Messages as Messages
+from ._events import Done as Done
+from ._events import ErrorEvent as ErrorEvent
+from ._events import ModelEvent as ModelEvent
+from ._events import ModelReply as ModelReply
+from ._events import TextDelta as TextDelta
+from ._events import ToolCallEvent as ToolCallEvent
+from ._events import ToolResultEvent as ToolResultEvent
+from ._events import Usage as Usage
+from ._events import UsageEvent as UsageEvent
+from ._events import Via as Via
+from ._generate import GenerateStream as GenerateStream
+from ._messages import Messages as Messages
+from ._messages import ModelMessage as ModelMessage
 from ._open import OpenAcp as OpenAcp
 from ._open import connect_acp as connect_acp
 from ._open import open_acp as open_acp
@@ -41,12 +53,18 @@ __all__ = [
     "DecidedPermission",
     "Decision",
     "DecisionHook",
+    "Done",
     "ElicitFormHandler",
     "ElicitUrlHandler",
+    "ErrorEvent",
     "ExtensionHandler",
     "FileService",
+    "GenerateStream",
     "Message",
     "Messages",
+    "ModelEvent",
+    "ModelMessage",
+    "ModelReply",
     "OpenAcp",
     "PermissionHandler",
     "PermissionRequest",
@@ -60,9 +78,15 @@ __all__ = [
     "SessionState",
     "StrayUpdate",
     "TerminalService",
+    "TextDelta",
+    "ToolCallEvent",
     "ToolCallState",
+    "ToolResultEvent",
     "Turn",
     "UpdateStream",
+    "Usage",
+    "UsageEvent",
+    "Via",
     "WriteTextFileHandler",
     "connect_acp",
     "open_acp",

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, cast, final
 
 import attrs
+import trio
 
 from trio_acp._errors import AcpError, LocalProtocolError
 from trio_acp.schema import (
@@ -28,7 +29,8 @@ from trio_acp.schema import (
 
 from ._buffers import UpdateStream
 from ._connection import ClientConnection, StrayUpdate
-from ._generate import Conversation, Messages
+from ._generate import Conversations, GenerateStream
+from ._messages import Messages
 from ._options import absolute_path
 from ._record import SessionRecord
 from ._session import Session
@@ -72,7 +74,9 @@ class ConnectedAgent:
         self._connection = connection
         self._close = close
         self._introduction = introduction
-        self._conversation = Conversation(self.new_session)
+        self._conversations = Conversations(
+            self.new_session, introduction.agent_capabilities.prompt_capabilities
+        )
 
     def __repr__(self) -> str:
         name = "unnamed" if self.info is None else f"{self.info.name} {self.info.version}"
@@ -337,35 +341,67 @@ class ConnectedAgent:
 
     # The agent as a model ------------------------------------------------------------------------------
 
-    async def generate(self, messages: Messages) -> str:
+    async def generate(
+        self, messages: Messages, *, conversation: str | None = None, cancel: trio.Event | None = None
+    ) -> str:
         """Have the agent answer, and return its message text: no thoughts, no tool output.
 
-        A string is the next message of this agent's one default conversation. A sequence of (role, text)
-        pairs is a whole history: the session goes on where the history continues what it has seen, else a
-        fresh session gets the history as a transcript.
+        A next message (a text, a content block, a list of these) continues the conversation. A list of
+        (role, content) pairs is a whole history: only what the session has not seen is sent where the history
+        continues that; else a fresh session gets the history once, as a transcript, and the old session is
+        closed where the agent can do that.
 
-        Calls take turns. Cancellation: sends ``session/cancel``, waits for the end of the turn for at most
-        ``cancel_grace`` seconds, and leaves the session warm.
+        Calls of one conversation take turns, different conversations run at the same time. Of too many
+        conversations (256, the default one not counted) the one that was idle longest is given up, and begins
+        anew if it is used again.
+
+        Cancellation: sends ``session/cancel``, waits for the end of the turn for at most ``cancel_grace``
+        seconds, and leaves the session warm.
 
         Args:
-            messages: a text, or (role, text) pairs with the roles "system", "user" and "assistant",
-                the last one a user's.
+            messages: the next message or the whole history, see `Messages`. The last message of a history
+                is a user's or a tool's.
+            conversation: id of the conversation, of your choice; None is the default one. Each has a session
+                of its own, made on first use.
+            cancel: a token that stops this call when it is set, also while it waits in line.
 
         Raises:
-            TurnCancelled: `cancel` was called.
+            TurnCancelled: `cancel` was called, or the token was set.
+            LocalProtocolError: the messages are none, or ask nothing; nothing was sent.
+            CapabilityError: there is content that the agent does not take; nothing was sent.
             SessionBusy: called from a handler of the very turn that it would have to wait for.
             Exception: whatever `Turn` and `new_session` raise.
         """
-        return await self._conversation.generate(messages)
+        return await self._conversations.generate(messages, conversation, cancel)
 
-    def cancel(self) -> None:
-        """Stop what `generate` is doing, if it does anything; the session stays warm. Synchronous.
+    def generate_stream(
+        self, messages: Messages, *, conversation: str | None = None, cancel: trio.Event | None = None
+    ) -> GenerateStream:
+        """Have the agent answer, and return what it says and does as a stream of events.
+
+        The messages are treated as by `generate`. See `GenerateStream` for how to use the stream, and for
+        what it raises.
+
+        Args:
+            messages: the next message or the whole history, see `Messages`.
+            conversation: id of the conversation; None is the default one.
+            cancel: a token that stops the reply when it is set.
+        """
+        return GenerateStream(self._conversations, messages, conversation, cancel)
+
+    def cancel(self, conversation: str | None = None) -> None:
+        """Stop the running `generate` or `generate_stream` of a conversation; its session stays warm.
+
+        Synchronous. Nothing happens when nothing runs; calls that wait in line are not touched.
+
+        Args:
+            conversation: its id; None is the default one.
 
         Raises:
             RuntimeError: called from another thread; use `trio.from_thread.run_sync`.
         """
         self._connection.check_here()
-        self._conversation.cancel()
+        self._conversations.cancel(conversation)
 
 
 def _check_extension(method: str) -> None:

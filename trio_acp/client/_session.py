@@ -62,6 +62,11 @@ class Session:
         """A turn runs, or was abandoned and has not been answered yet."""
         return self._record.turn is not None
 
+    @property
+    def closed(self) -> bool:
+        """It was closed or discarded: it takes no more prompts."""
+        return self._record.closed
+
     def prompt(self, content: PromptContent, *, idle_timeout: float | None = None) -> Turn:
         """Return a turn that sends a prompt when it is entered (``session/prompt``, T1).
 

@@ -57,7 +57,7 @@ async def reply(wire: Wire, expected: str | list[Any], answer: str, session: str
 async def events_of(stream: GenerateStream) -> list[Any]:
     found: list[Any] = []
     async with stream as events:
-        found = [event async for event in events]
+        found += [event async for event in events]
     return found
 
 

@@ -49,7 +49,9 @@ class ModelMessage:
         )
 
 
-Messages: TypeAlias = PromptContent | Sequence[tuple[str, PromptContent] | ModelMessage]
+Messages: TypeAlias = (
+    str | ContentBlock | Sequence[str | ContentBlock | tuple[str, PromptContent] | ModelMessage]
+)
 """A next message (a text, a content block, a list of these), or a whole history (a list of (role, content)
 pairs and `ModelMessage`; the roles are "system", "user", "assistant" and "tool")."""
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import trio
-import trio.testing
 
 from tests.agent.driving import run, statuses
 from trio_acp import _errors as errors

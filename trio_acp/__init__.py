@@ -31,6 +31,14 @@ from ._errors import SlowConsumer as SlowConsumer
 from ._errors import TurnCancelled as TurnCancelled
 from ._errors import UnsupportedProtocolVersion as UnsupportedProtocolVersion
 from ._version import __version__ as __version__
+from .agent import AgentApp as AgentApp
+from .agent import AgentSession as AgentSession
+from .agent import CommandResult as CommandResult
+from .agent import ConnectedClient as ConnectedClient
+from .agent import FileSessionStore as FileSessionStore
+from .agent import MemorySessionStore as MemorySessionStore
+from .agent import PromptContext as PromptContext
+from .agent import SessionStore as SessionStore
 from .client import AcpOptions as AcpOptions
 from .client import AgentStatistics as AgentStatistics
 from .client import Cancelled as Cancelled
@@ -58,23 +66,29 @@ from .transports import open_memory_pair as open_memory_pair
 __all__ = [
     "AcpError",
     "AcpOptions",
+    "AgentApp",
     "AgentExited",
+    "AgentSession",
     "AgentStartError",
     "AgentStatistics",
     "AuthRequired",
     "Cancelled",
     "CapabilityError",
+    "CommandResult",
     "ConnectedAgent",
+    "ConnectedClient",
     "ConnectionClosed",
     "ConnectionLost",
     "DecidedPermission",
     "Decision",
     "FileService",
+    "FileSessionStore",
     "InternalError",
     "InvalidParams",
     "InvalidRequest",
     "InvalidResponse",
     "LocalProtocolError",
+    "MemorySessionStore",
     "Message",
     "MessageTooLarge",
     "MethodNotFound",
@@ -82,6 +96,7 @@ __all__ = [
     "PermissionHandler",
     "PermissionRequest",
     "PermissionTimeout",
+    "PromptContext",
     "ProtocolError",
     "Reject",
     "RemoteProtocolError",
@@ -94,6 +109,7 @@ __all__ = [
     "SessionBusy",
     "SessionScope",
     "SessionState",
+    "SessionStore",
     "SlowConsumer",
     "StrayUpdate",
     "TerminalService",

@@ -106,7 +106,8 @@ async def test_every_stop_reason_ends_the_turn_and_an_unknown_one_is_kept(
         async with session.prompt("x") as turn:
             assert await turn.wait() == reason
         assert turn.stop_reason == reason
-        assert turn.meta == {"cost": 1}
+        assert turn.response is not None
+        assert turn.response.meta == {"cost": 1}
 
 
 async def test_breaking_out_of_the_iteration_waits_for_the_end_and_goes_on_folding(

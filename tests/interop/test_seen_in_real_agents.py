@@ -381,7 +381,10 @@ async def test_additional_fields_of_an_answer_to_a_prompt_do_no_harm(agents: Age
             async with session.prompt("go") as turn:
                 pass
             assert agent.statistics().leniencies == 0
-    assert (turn.stop_reason, turn.text, turn.meta) == (StopReason.END_TURN, "done", {})
+    assert (turn.stop_reason, turn.text) == (StopReason.END_TURN, "done")
+    assert turn.response is not None
+    assert turn.response.meta == {}
+    assert turn.response.extra == {"usage": {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15}}
 
 
 # Updates --------------------------------------------------------------------------------------------------

@@ -432,11 +432,11 @@ class OpenAcp:
         exc_type: type[BaseException] | None,
         exc: BaseException | None,
         traceback: TracebackType | None,
-    ) -> bool:
-        return await self._leave(exc)  # noqa: ASYNC102 - shielded and bounded in itself
+    ) -> None:
+        await self._leave(exc)  # noqa: ASYNC102 - shielded and bounded in itself
 
     @trio.lowlevel.enable_ki_protection
-    async def _leave(self, exc: BaseException | None) -> bool:
+    async def _leave(self, exc: BaseException | None) -> None:
         assert self._nursery is not None
         outcome = exc
         if exc is not None and _interrupts(exc) > 1:
@@ -459,7 +459,8 @@ class OpenAcp:
         failures = [] if self._connection is None else self._connection.callback_failures
         if outcome is None:
             outcome, crash = crash, None
-        return leave_block(self._scope, exc, choose_outcome(outcome, failures, crash))
+        # Nothing is ever swallowed: only a callback's failure cancels this scope, and that is raised here.
+        leave_block(self._scope, exc, choose_outcome(outcome, failures, crash))
 
 
 def _interrupts(error: BaseException) -> int:

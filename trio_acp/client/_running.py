@@ -86,7 +86,8 @@ class RunningTurn:
         self.over = trio.Event()
         """It has ended or was abandoned: the application need not wait any longer."""
         self.stop_reason: StopReason | str | None = None
-        self.meta: dict[str, Any] | None = None
+        self.response: PromptResponse | None = None
+        """The agent's answer to the prompt, if it was a result."""
         self.cancel_requested = False
         self.unwinding = False
         """Its scope, or one around it, was cancelled: a new task in its nursery would not get anywhere."""
@@ -128,7 +129,7 @@ class RunningTurn:
             except InvalidResponse as mismatch:
                 error = mismatch
             else:
-                self.meta = response.meta
+                self.response = response
                 if not self.abandoned:
                     self.stop_reason = response.stop_reason
         if error is not None and not self.abandoned:

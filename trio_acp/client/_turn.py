@@ -8,7 +8,7 @@ from typing import Any, final
 
 import trio
 
-from trio_acp.schema import PlanEntry, SessionUpdate, StopReason, UsageUpdate
+from trio_acp.schema import PlanEntry, PromptResponse, SessionUpdate, StopReason, UsageUpdate
 
 from ._outcome import choose_outcome, leave_block, only_cancelled, unwrapped
 from ._running import RunningTurn
@@ -119,9 +119,12 @@ class Turn:
         return self._entered().transcript.usage
 
     @property
-    def meta(self) -> dict[str, Any] | None:
-        """The ``_meta`` of the prompt's answer."""
-        return self._entered().meta
+    def response(self) -> PromptResponse | None:
+        """The agent's answer to the prompt: its ``meta``, and in ``extra`` what the protocol does not name.
+
+        None while the turn runs, and when the answer was an error.
+        """
+        return self._entered().response
 
     @property
     def cancel_requested(self) -> bool:

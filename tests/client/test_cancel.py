@@ -469,7 +469,7 @@ async def test_whoever_sees_the_cancellation_first_sends_it_before_any_answer(
                         await trio.sleep(1)
 
 
-# Ctrl-C: Trio raises KeyboardInterrupt in the main task, wherever that is. -----------------------------------
+# Ctrl-C: Trio raises KeyboardInterrupt in the main task, wherever that is. ----------------------------------
 
 
 def press_ctrl_c() -> None:

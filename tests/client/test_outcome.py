@@ -212,7 +212,7 @@ async def test_a_hook_that_fails_at_every_update_does_not_pile_up_errors(
 
     async with Scene(script, AcpOptions(on_update=on_update)) as (agent, _wire):
         session = await agent.new_session()
-        with pytest.raises(ValueError, match="^1$") as caught:
+        with pytest.raises(ValueError, match=r"^1$") as caught:
             async with session.prompt("x"):
                 await trio.sleep_forever()
         assert 1 < len(chain(caught.value)) <= 17

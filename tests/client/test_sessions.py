@@ -252,7 +252,7 @@ async def test_a_closed_session_takes_no_more_calls_and_its_stream_ends(
 async def test_closing_is_for_agents_that_offer_it(autojump_clock: trio.testing.MockClock) -> None:
     async with Scene(Wire.new_session, capabilities={}) as (agent, _wire):
         session = await agent.new_session()
-        with pytest.raises(CapabilityError, match="sessionCapabilities.close"):
+        with pytest.raises(CapabilityError, match=r"sessionCapabilities\.close"):
             await session.close()
 
 

@@ -1,4 +1,4 @@
-"""What updates add up to: messages, tool calls, plan, usage, and the state of the session (T4, T5, S7, S8)."""
+"""What updates add up to: messages, tool calls, plan, usage, the session's state (T4, T5, S7, S8)."""
 
 from __future__ import annotations
 

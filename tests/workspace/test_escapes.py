@@ -19,7 +19,7 @@ from trio_acp.workspace import Workspace, _paths
 
 SECRET = "the secret of the house"
 
-RACE_ROUNDS = 400
+RACE_ROUNDS = 200
 """Reads, and writes, under each race."""
 
 
@@ -136,8 +136,7 @@ async def test_whatever_the_parts_what_is_read_is_what_the_system_finds_inside(
     except RequestError:
         return
     assert text == "inside"
-    real = os.path.realpath(os.path.join(house.root, path))
-    assert real == os.path.realpath(house.root / "inside" / "file")
+    assert os.path.samefile(os.path.join(house.root, path), house.root / "inside" / "file")  # noqa: ASYNC240
 
 
 # --- Links --------------------------------------------------------------------------------------------
@@ -298,7 +297,7 @@ async def test_devices_are_refused_even_inside_of_a_root() -> None:
 async def test_magic_links_are_not_followed_even_inside_of_a_root(house: House) -> None:
     """What /proc/self/fd and its like open is not where their text points."""
     workspace, session = Workspace(), scope("/proc/self")
-    with open(house.outside / "secret") as file:
+    with open(house.outside / "secret") as file:  # noqa: ASYNC230
         for path in (
             f"/proc/self/fd/{file.fileno()}",
             f"/proc/self/root{house.outside}/secret",

@@ -290,7 +290,7 @@ async def test_an_unsaved_buffer_goes_before_the_disk(tmp_path: pathlib.Path) ->
     (tmp_path / "link").symlink_to("a")
     editor = Editor(takes=True)
     workspace, session = Workspace(overlay=editor), scope(tmp_path)
-    real = os.path.join(os.path.realpath(tmp_path), "a")
+    real = str(await trio.Path(tmp_path).resolve() / "a")
     assert await workspace.read(reading("a"), session) == "saved"
     editor.buffers[real] = "1\n2\n"
     assert await workspace.read(reading("link", line=2), session) == "2\n"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from ._command import find_executable as find_executable
 from ._environment import BASIC_VARIABLES as BASIC_VARIABLES
+from ._environment import build_environment as build_environment
+from ._group import ProcessGroup as ProcessGroup
 from ._memory import MEMORY_PIPE_BYTES as MEMORY_PIPE_BYTES
 from ._memory import MemoryStream as MemoryStream
 from ._memory import open_memory_pair as open_memory_pair
@@ -16,8 +19,11 @@ __all__ = [
     "MEMORY_PIPE_BYTES",
     "AgentProcess",
     "MemoryStream",
+    "ProcessGroup",
     "StdioStream",
     "StreamPair",
+    "build_environment",
+    "find_executable",
     "open_memory_pair",
     "open_stdio",
 ]

@@ -19,6 +19,9 @@ class ProcessGroup:
 
     The number of a group may be given to somebody else once the group is empty, so after its leader was
     reaped a group that was seen empty is never touched again.
+
+    Args:
+        process: the leader, started with ``start_new_session=True``.
     """
 
     def __init__(self, process: trio.Process) -> None:

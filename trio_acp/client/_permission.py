@@ -204,9 +204,8 @@ class OpenPermission:
 
     def withdraw(self) -> None:
         """The agent takes the request back: answer -32800 at once and end the handler (X4)."""
-        if self.open:
-            self.incoming.refuse(RequestCancelled("the permission request was cancelled"))
-            self._tell(None, "withdrawn")
+        self.incoming.refuse(RequestCancelled("the permission request was cancelled"))
+        self._tell(None, "withdrawn")
         self.scope.cancel()
 
     def cancel(self, reason: str = "turn cancelled") -> None:

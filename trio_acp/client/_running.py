@@ -264,9 +264,6 @@ class RunningTurn:
 
     def ask_permission(self, permission: OpenPermission, handler: PermissionHandler) -> None:
         """Start the handler of a permission request; called in the read loop."""
-        if self.cancel_requested or self.over.is_set():
-            permission.cancel()
-            return
         self._permissions.append(permission)
         self.active()
         self._start(partial(self._decide, permission, handler))

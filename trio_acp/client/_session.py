@@ -153,13 +153,12 @@ class Session:
         self._check_open()
         modes = self.state.modes
         offered = [] if modes is None else [mode.id for mode in modes.available_modes]
-        if mode_id not in offered:
+        if modes is None or mode_id not in offered:
             raise LocalProtocolError(f"the session has no mode {mode_id!r}; it has {offered or 'none'}")
 
         def entered(result: Any) -> None:
             # Some agents tell of it by an update as well, some do not.
-            if self.state.modes is not None:
-                self.state.modes.current_mode_id = mode_id
+            modes.current_mode_id = mode_id
 
         params = {"sessionId": self.id, "modeId": mode_id}
         await self._connection.peer.request("session/set_mode", params, convert=entered)

@@ -277,11 +277,6 @@ def fold(update: SessionUpdate, state: SessionState, transcript: Transcript | No
         transcript.close_message()
 
 
-def _agent_chunk(update: AgentMessageChunk, state: SessionState, transcript: Transcript | None) -> None:
-    if transcript is not None:
-        transcript.add_chunk("agent", update)
-
-
 def _thought_chunk(update: AgentThoughtChunk, state: SessionState, transcript: Transcript | None) -> None:
     if transcript is not None:
         transcript.add_chunk("thought", update)
@@ -336,7 +331,6 @@ def _info(update: SessionInfoUpdate, state: SessionState, transcript: Transcript
 
 
 _FOLDERS: Final[dict[type, Callable[[Any, SessionState, Transcript | None], None]]] = {
-    AgentMessageChunk: _agent_chunk,
     AgentThoughtChunk: _thought_chunk,
     UserMessageChunk: _user_chunk,
     ToolCall: _tool_call,

@@ -114,7 +114,9 @@ async def test_a_cancelled_question_leaves_no_descriptor(tmp_path: pathlib.Path)
             await TerminalAsker(name).ask(USUAL, cwd="/", show_request=False)
         assert scope.cancelled_caught
         with trio.fail_after(20):
-            while _opened(name, slave):
+            while True:
+                if not _opened(name, slave):
+                    break
                 await trio.lowlevel.checkpoint()
     finally:
         os.close(master)

@@ -70,7 +70,9 @@ async def test_a_directory_that_is_not_there_is_an_error(tmp_path: pathlib.Path)
 async def gone(pid: int) -> None:
     """Wait until a process that was killed runs no more; a zombie of somebody else's counts as gone."""
     with trio.fail_after(20):
-        while runs(pid):
+        while True:
+            if not runs(pid):
+                return
             await trio.lowlevel.checkpoint()
 
 

@@ -563,6 +563,29 @@ def test_a_ctrl_c_while_the_block_waits_for_a_handler_is_not_lost() -> None:
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
+def test_a_ctrl_c_in_the_very_moment_of_the_end_leaves_the_block() -> None:
+    """It is pending when the block begins to wait for the turn's tasks."""
+
+    @trio.lowlevel.enable_ki_protection
+    def on_wire(direction: str, message: Any) -> None:
+        if direction == "received" and "stopReason" in str(message):
+            signal.raise_signal(signal.SIGINT)
+
+    async def script(wire: Wire) -> None:
+        await wire.new_session()
+        await wire.end(await wire.prompt())
+
+    async def main() -> None:
+        async with Scene(script, AcpOptions(on_wire=on_wire)) as (agent, _wire):
+            session = await agent.new_session()
+            with pytest.raises(KeyboardInterrupt):
+                async with session.prompt("x") as turn:
+                    pass
+            assert turn.stop_reason == "end_turn"
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
 async def test_a_decision_in_the_very_moment_of_the_cancellation_is_one_answer(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

@@ -26,7 +26,7 @@ from trio_acp.transports import MEMORY_PIPE_BYTES
 
 GRACE = 5.0
 
-ROUNDS = 3
+ROUNDS = 2
 
 
 class Reactive:

@@ -192,6 +192,27 @@ async def test_a_handlers_error_goes_before_an_agents_that_the_body_has_raised(
         assert any(isinstance(error, InternalError) for error in chain(caught.value))
 
 
+async def test_the_first_finding_of_the_library_is_the_one_that_counts(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    failures = Failures("timeout", "timeout")
+
+    async def script(wire: Wire) -> None:
+        await wire.new_session()
+        prompt = await wire.prompt()
+        await wire.ask_permission()
+        await trio.sleep(31)
+        await wire.burst(*[chunk("x")] * 20)
+        await wire.receive()
+        await wire.expect("session/cancel")
+        await wire.end(prompt, "cancelled")
+
+    options = AcpOptions(on_permission=failures.on_permission, max_buffered_updates=8)
+    async with Scene(script, options, peaceful=False) as (agent, _wire):
+        raised = await failures.run(agent)
+    assert type(raised) is PermissionTimeout
+
+
 async def test_a_hook_that_fails_at_every_update_does_not_pile_up_errors(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
@@ -323,6 +344,13 @@ def test_losers_are_hung_up_once_and_without_a_ring() -> None:
     assert chain(winner) == [winner, earlier, loser]
     assert choose_outcome(winner, [], third) is winner
     assert chain(winner) == [winner, earlier, loser, third]
+
+
+def test_a_loser_brings_its_own_context_along() -> None:
+    winner, loser, cause = ValueError("w"), KeyError("l"), OSError("c")
+    loser.__context__ = cause
+    assert choose_outcome(winner, [], loser) is winner
+    assert chain(winner) == [winner, loser, cause]
 
 
 def test_a_ring_that_was_there_before_is_survived() -> None:

@@ -484,7 +484,9 @@ async def test_outside_of_a_turn_the_same_rules_hold_and_failures_are_logged(
         assert request.session_id == session
         if isinstance(handler, Exception):
             raise handler
-        return await handler(request) if callable(handler) else handler
+        if isinstance(handler, Selected):
+            return handler
+        return await handler(request)
 
     async def script(wire: Wire) -> None:
         await wire.new_session()
@@ -523,6 +525,22 @@ async def test_outside_of_a_turn_a_broken_late_handler_is_answered_cancelled_and
         await agent.new_session()
         await trio.sleep(100)
     assert "mine" in caplog.text
+
+
+async def test_outside_of_a_turn_a_withdrawn_request_stays_answered_while_its_handler_goes_on(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def script(wire: Wire) -> None:
+        await wire.new_session()
+        id = await wire.ask_permission()
+        await trio.sleep(1)
+        await wire.withdraw(id)
+        assert await wire.refusal(id) == -32800
+
+    async with Scene(script, AcpOptions(on_permission=shielded)) as (agent, _wire):
+        await agent.new_session()
+        await trio.sleep(200)
+    assert "in time" not in caplog.text
 
 
 async def test_closing_the_session_cancels_requests_outside_of_turns(

@@ -256,7 +256,7 @@ async def test_a_result_that_is_none_is_the_hosts_failure_and_no_answer_of_a_wro
 
     options = AcpOptions(
         read_text_file=wrong,
-        terminals=Wrong(),  # type: ignore[arg-type]
+        terminals=Wrong(),
         elicit_form=wrong,
         extensions={"_x/ask": wrong},
     )

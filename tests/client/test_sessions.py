@@ -23,6 +23,7 @@ from trio_acp import (
 from trio_acp.client import _buffers, _connection
 from trio_acp.schema import EnvVariable, McpServerHttp, McpServerSse, McpServerStdio
 
+X, Y = os.path.abspath("x"), os.path.abspath("y")
 STDIO = McpServerStdio("a", "/bin/a", [], [EnvVariable("KEY", "secret")])
 HTTP = McpServerHttp("b", "http://b", [])
 SSE = McpServerSse("c", "http://c", [])
@@ -38,8 +39,8 @@ async def test_a_session_is_made_with_absolute_paths_and_the_servers_of_the_opti
         assert request["params"] == {"cwd": os.getcwd(), "mcpServers": []}
         request = await wire.new_session("s2")
         params = request["params"]
-        assert params["cwd"] == os.path.abspath("x")
-        assert params["additionalDirectories"] == [os.path.abspath("y"), "/z"]
+        assert params["cwd"] == X
+        assert params["additionalDirectories"] == [Y, "/z"]
         assert [server["name"] for server in params["mcpServers"]] == ["a", "b", "c"]
         assert params["_meta"] == {"traceparent": "t"}
 
@@ -53,7 +54,7 @@ async def test_a_session_is_made_with_absolute_paths_and_the_servers_of_the_opti
             additional_directories=["y", "/z"],
             meta={"traceparent": "t"},
         )
-        assert second.cwd == os.path.abspath("x")
+        assert second.cwd == X
 
 
 async def test_servers_and_directory_of_the_options_are_the_default(
@@ -196,13 +197,8 @@ async def test_config_options_are_set_checked_and_replaced(autojump_clock: trio.
     async with Scene(script) as (agent, _wire):
         session = await agent.new_session()
         assert len(session.state.config_options) == 4
-        for config, value in [
-            ("dial", "x"),
-            ("missing", "x"),
-            ("model", "z"),
-            ("model", True),
-            ("flag", "y"),
-        ]:
+        wrong: list[tuple[str, Any]] = [("dial", "x"), ("missing", "x"), ("model", "z"), ("flag", "y")]
+        for config, value in [*wrong, ("model", True)]:
             with pytest.raises(LocalProtocolError, match="config option"):
                 await session.set_config_option(config, value)
         answered = await session.set_config_option("model", "y")
@@ -312,6 +308,32 @@ async def test_an_agent_may_use_the_id_of_a_closed_session_again(
         assert list(agent.sessions) == ["s1"]
 
 
+async def test_early_updates_wait_for_all_sessions_that_are_being_made(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """S4: the answer to one request does not give up what belongs to the other."""
+
+    async def script(wire: Wire) -> None:
+        first, second = await wire.expect("session/new"), await wire.expect("session/new")
+        await wire.text("early", "s2")
+        await wire.result(first, {"sessionId": "s1", "modes": MODES, "configOptions": CONFIG})
+        await trio.sleep(1)
+        await wire.update("current_mode_update", "s2", currentModeId="b")
+        await wire.update("config_option_update", "s2", configOptions=CONFIG[:1])
+        await wire.result(second, {"sessionId": "s2", "modes": MODES, "configOptions": CONFIG})
+
+    async with Scene(script) as (agent, _wire):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(agent.new_session)
+            nursery.start_soon(agent.new_session)
+        session = agent.sessions["s2"]
+        assert len(session.updates()) == 3
+        assert session.state.modes is not None
+        # What was told before the answer is as new as the answer.
+        assert session.state.modes.current_mode_id == "b"
+        assert len(session.state.config_options) == 1
+
+
 @pytest.mark.parametrize("close", [True, False])
 async def test_a_late_answer_to_session_new_is_closed_where_the_agent_can(
     autojump_clock: trio.testing.MockClock, close: bool
@@ -335,7 +357,7 @@ async def test_a_late_answer_to_session_new_is_closed_where_the_agent_can(
         await wire.error(fourth, -32800)
         await wire.quiet()
 
-    capabilities = {"sessionCapabilities": {"close": {}}} if close else {}
+    capabilities: dict[str, Any] = {"sessionCapabilities": {"close": {}}} if close else {}
     async with Scene(script, capabilities=capabilities) as (agent, _wire):
         for _ in range(4):
             with trio.move_on_after(1) as scope:

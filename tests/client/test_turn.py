@@ -35,7 +35,8 @@ from trio_acp.schema import (
 
 
 def texts(updates: list[Any]) -> list[str]:
-    return [update.content.text for update in updates if isinstance(update, AgentMessageChunk)]
+    chunks = [update for update in updates if isinstance(update, AgentMessageChunk)]
+    return [chunk.content.text for chunk in chunks if isinstance(chunk.content, TextContent)]
 
 
 async def test_updates_are_typed_in_order_and_all_delivered_before_the_iteration_ends(
@@ -389,7 +390,7 @@ async def test_unknown_updates_are_kept_and_malformed_ones_dropped_and_counted(
         session = await agent.new_session()
         with caplog.at_level(logging.INFO, "trio_acp"):
             async with session.prompt("x") as turn:
-                got = [update async for update in turn]
+                got: list[Any] = [update async for update in turn]
         assert isinstance(got[0], UnknownVariant)
         assert got[0].tag == "telepathy"
         assert got[0].payload["strength"] == 9

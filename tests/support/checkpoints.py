@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import trio
 import trio.testing
@@ -62,8 +61,7 @@ def every_step(run: Callable[[int], Awaitable[bool]], *, stride: int = 1, first:
         stride: steps between two runs.
         first: step of the first run.
     """
-    hits = 0
-    for step in _steps(first, stride):
+    for hits, step in enumerate(itertools.count(first, stride)):
 
         async def bounded(step: int = step) -> bool:
             with trio.fail_after(100_000):
@@ -74,9 +72,4 @@ def every_step(run: Callable[[int], Awaitable[bool]], *, stride: int = 1, first:
                 return hits
         except KeyboardInterrupt:
             pass  # pressed in the very last steps: Trio raises it when all is over
-        hits += 1
     raise AssertionError
-
-
-def _steps(first: int, stride: int) -> Iterator[Any]:
-    return itertools.count(first, stride)

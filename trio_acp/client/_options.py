@@ -105,8 +105,8 @@ ExtensionHandler: TypeAlias = Callable[[dict[str, Any]], Awaitable[Any]]
 class FileService(Protocol):
     """Serves the agent's files, knowing the session that asks (F1, S5).
 
-    `trio_acp.workspace.Workspace` is such a service. What a method raises is answered as an error: a `RequestError` as it is, an OSError by its meaning,
-    anything else without details.
+    `trio_acp.workspace.Workspace` is such a service. What a method raises is answered as an error: a
+    `RequestError` as it is, an OSError by its meaning, anything else without details.
     """
 
     @property

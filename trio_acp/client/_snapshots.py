@@ -52,7 +52,7 @@ MAX_TOOL_CALLS: Final = 4096
 """Tool calls that a session remembers; the oldest are forgotten first. A turn keeps all of its own."""
 
 JOINED_CHUNKS: Final = 1024
-"""Chunks of plain text after which they are joined: often enough to save memory, seldom enough to be cheap."""
+"""Chunks of plain text after which they are joined: often enough for memory, seldom enough for speed."""
 
 
 @attrs.define
@@ -132,7 +132,7 @@ class Message:
         self.message_id = message_id
         self._parts: list[str | ContentBlock] = []
         self._run: list[str] = []
-        """Plain text that has not been joined yet: a string for each chunk would take far more than its text."""
+        """Plain text that is not joined yet: a string for each chunk would take far more than its text."""
 
     def __repr__(self) -> str:
         return f"<Message {self.role} {self.message_id!r}: {self.text[:60]!r}>"

@@ -131,7 +131,7 @@ def write_text(path: str, text: str, shown: str) -> None:
 
 
 _CAREFUL: Final = (
-    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | os.O_CLOEXEC
+    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     if os.name == "posix"
     else getattr(os, "O_BINARY", 0)
 )

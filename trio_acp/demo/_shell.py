@@ -39,15 +39,7 @@ async def run_shell(command: str, cwd: str) -> CommandResult:
     Raises:
         OSError: it could not be started.
     """
-    argv = ["/bin/sh", "-c", command] if sys.platform != "win32" else ["cmd", "/c", command]
-    process = await trio.lowlevel.open_process(
-        argv,
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    process = await _start(command, cwd)
     output = bytearray()
     total = 0
     ended = trio.Event()
@@ -83,6 +75,26 @@ async def run_shell(command: str, cwd: str) -> CommandResult:
         signal=None if status >= 0 else _signal_name(-status),
         truncated=total > MAX_OUTPUT_BYTES,
     )
+
+
+async def _start(command: str, cwd: str) -> trio.Process:
+    if sys.platform == "win32":  # pragma: no cover - Windows has no process groups
+        return await trio.lowlevel.open_process(
+            ["cmd", "/c", command],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    else:
+        return await trio.lowlevel.open_process(
+            ["/bin/sh", "-c", command],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 def _kill_group(process: trio.Process) -> None:

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from tests.client._scripted import CANCELLED, Scene, Wire
+from tests.client._scripted import CANCELLED, Scene, Wire, chunk
 from trio_acp import AcpOptions, ConnectedAgent, ConnectionClosed, ConnectionLost, Session
 
 READ = {"sessionId": "s1", "path": "/a"}
@@ -194,6 +194,32 @@ async def test_what_a_hook_raises_outside_of_a_turn_is_raised_in_the_nursery(
             await agent.new_session()
             await trio.sleep(10)
     assert caught.value.exceptions == (mine,)
+
+
+async def test_a_hook_that_fails_without_end_outside_of_a_turn_does_not_pile_up_errors(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    calls = 0
+
+    def on_update(params: Any) -> None:
+        nonlocal calls
+        calls += 1
+        raise ValueError(calls)
+
+    async def script(wire: Wire) -> None:
+        await wire.new_session()
+        await wire.burst(*[chunk("x")] * 50)
+
+    with pytest.raises(ExceptionGroup) as caught:  # of the scene's own nursery
+        async with Scene(script, AcpOptions(on_update=on_update)) as (agent, _wire):
+            await agent.new_session()
+            await trio.sleep(10)
+    one: BaseException | None = caught.value.exceptions[0]
+    assert repr(one) == "ValueError(1)"
+    length = 0
+    while one is not None:
+        length, one = length + 1, one.__context__
+    assert length <= 16 < calls
 
 
 async def test_a_hook_that_fails_while_the_nursery_is_cancelled_is_not_lost(

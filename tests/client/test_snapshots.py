@@ -180,6 +180,7 @@ async def test_plan_usage_and_state_are_the_newest_told(autojump_clock: trio.tes
         notice("s1", {"sessionUpdate": "config_option_update", "configOptions": options}),
         notice("s1", {"sessionUpdate": "session_info_update", "title": "T", "updatedAt": "now"}),
         notice("s1", {"sessionUpdate": "session_info_update", "title": None}),
+        notice("s1", {"sessionUpdate": "session_info_update", "updatedAt": "later"}),
     )
     assert turn.plan is not None
     assert len(turn.plan) == 1
@@ -191,7 +192,7 @@ async def test_plan_usage_and_state_are_the_newest_told(autojump_clock: trio.tes
     assert state.modes.current_mode_id == "b"
     assert [command.name for command in state.commands] == ["n"]
     assert len(state.config_options) == 1
-    assert (state.title, state.updated_at) == (None, "now")
+    assert (state.title, state.updated_at) == (None, "later")
 
 
 async def test_a_turn_without_plan_and_usage_has_none(autojump_clock: trio.testing.MockClock) -> None:

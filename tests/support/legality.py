@@ -34,7 +34,6 @@ class Referee:
         self._client_requests: dict[Any, dict[str, Any]] = {}
         self._client_ids: set[Any] = set()
         self._agent_requests: dict[Any, dict[str, Any]] = {}
-        self._withdrawn: set[Any] = set()
         self._answered_ids: list[Any] = []
         self._turns: dict[str, _Turn] = {}
         self._prompts: dict[Any, str] = {}
@@ -120,7 +119,6 @@ class Referee:
             self._permission(request, message["result"]["outcome"])
 
     def _permission(self, request: dict[str, Any], outcome: dict[str, Any]) -> None:
-        assert request["id"] not in self._withdrawn, "X4: a withdrawn permission request got a decision"
         if outcome == {"outcome": "cancelled"}:
             return
         assert outcome["outcome"] == "selected"
@@ -134,9 +132,7 @@ class Referee:
     def from_agent(self, message: dict[str, Any]) -> None:
         """Take note of a message of the agent's; it may be as illegal as a test likes."""
         method = message.get("method")
-        if method == "$/cancel_request":
-            self._withdrawn.add(message["params"]["requestId"])
-        elif method is not None:
+        if method is not None:
             if "id" in message and message["id"] not in self._agent_requests:
                 self._agent_requests[message["id"]] = message
         else:

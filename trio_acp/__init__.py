@@ -7,6 +7,7 @@ A host starts with `open_acp`, an agent with `AgentApp`. The wire types are in `
 from ._errors import AcpError as AcpError
 from ._errors import AgentExited as AgentExited
 from ._errors import AgentStartError as AgentStartError
+from ._errors import AuthenticationFailed as AuthenticationFailed
 from ._errors import AuthRequired as AuthRequired
 from ._errors import CapabilityError as CapabilityError
 from ._errors import ConnectionClosed as ConnectionClosed
@@ -40,16 +41,20 @@ from .agent import MemorySessionStore as MemorySessionStore
 from .agent import PromptContext as PromptContext
 from .agent import SessionStore as SessionStore
 from .client import AcpOptions as AcpOptions
+from .client import AgentPool as AgentPool
 from .client import AgentStatistics as AgentStatistics
 from .client import Cancelled as Cancelled
 from .client import ConnectedAgent as ConnectedAgent
 from .client import DecidedPermission as DecidedPermission
 from .client import Decision as Decision
+from .client import Extensions as Extensions
 from .client import FileService as FileService
 from .client import Message as Message
 from .client import PermissionHandler as PermissionHandler
 from .client import PermissionRequest as PermissionRequest
+from .client import RecoveredSession as RecoveredSession
 from .client import Reject as Reject
+from .client import Replay as Replay
 from .client import Selected as Selected
 from .client import Session as Session
 from .client import SessionScope as SessionScope
@@ -60,7 +65,9 @@ from .client import ToolCallState as ToolCallState
 from .client import Turn as Turn
 from .client import UpdateStream as UpdateStream
 from .client import connect_acp as connect_acp
+from .client import no_such_session as no_such_session
 from .client import open_acp as open_acp
+from .client import run_in_terminal as run_in_terminal
 from .transports import open_memory_pair as open_memory_pair
 
 __all__ = [
@@ -68,10 +75,12 @@ __all__ = [
     "AcpOptions",
     "AgentApp",
     "AgentExited",
+    "AgentPool",
     "AgentSession",
     "AgentStartError",
     "AgentStatistics",
     "AuthRequired",
+    "AuthenticationFailed",
     "Cancelled",
     "CapabilityError",
     "CommandResult",
@@ -81,6 +90,7 @@ __all__ = [
     "ConnectionLost",
     "DecidedPermission",
     "Decision",
+    "Extensions",
     "FileService",
     "FileSessionStore",
     "InternalError",
@@ -98,8 +108,10 @@ __all__ = [
     "PermissionTimeout",
     "PromptContext",
     "ProtocolError",
+    "RecoveredSession",
     "Reject",
     "RemoteProtocolError",
+    "Replay",
     "RequestCancelled",
     "RequestError",
     "ResourceNotFound",
@@ -120,6 +132,8 @@ __all__ = [
     "UpdateStream",
     "__version__",
     "connect_acp",
+    "no_such_session",
     "open_acp",
     "open_memory_pair",
+    "run_in_terminal",
 ]

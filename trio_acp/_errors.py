@@ -29,6 +29,7 @@ __all__ = [
     "AgentExited",
     "AgentStartError",
     "AuthRequired",
+    "AuthenticationFailed",
     "CapabilityError",
     "ConnectionClosed",
     "ConnectionLost",
@@ -137,6 +138,23 @@ class UnsupportedProtocolVersion(AcpError):
             f"the agent speaks ACP version {answered}, this library version {offered}; "
             "use a release of the agent that speaks the same version"
         )
+
+
+class AuthenticationFailed(AcpError):
+    """A login that was run in a terminal did not succeed (U2).
+
+    Attributes:
+        method_id: the way to log in.
+        status: the exit status of the program that was run; negative for minus the signal.
+    """
+
+    method_id: str
+    status: int
+
+    def __init__(self, method_id: str, status: int) -> None:
+        self.method_id = method_id
+        self.status = status
+        super().__init__(f"the login {method_id!r} ended with status {status}; try again, or choose another")
 
 
 class CapabilityError(LocalProtocolError):

@@ -24,7 +24,13 @@ EVERYTHING: Final = {
     "loadSession": True,
     "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
     "mcpCapabilities": {"http": True, "sse": True},
-    "sessionCapabilities": {"close": {}, "additionalDirectories": {}},
+    "sessionCapabilities": {
+        "close": {},
+        "additionalDirectories": {},
+        "resume": {},
+        "list": {},
+        "delete": {},
+    },
     "auth": {"logout": {}},
 }
 """Capabilities of an agent that can do all that this library calls."""
@@ -160,16 +166,19 @@ class Wire:
     def result_of(self, request: dict[str, Any], result: Any) -> dict[str, Any]:
         return {"jsonrpc": "2.0", "id": request["id"], "result": result}
 
-    def error_of(self, request: dict[str, Any], code: int, text: str = "no") -> dict[str, Any]:
-        return {"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": text}}
+    def error_of(
+        self, request: dict[str, Any], code: int, text: str = "no", data: Any = None
+    ) -> dict[str, Any]:
+        error = {"code": code, "message": text} | ({} if data is None else {"data": data})
+        return {"jsonrpc": "2.0", "id": request["id"], "error": error}
 
     async def result(self, request: dict[str, Any], result: Any) -> None:
         """Answer a request of the client."""
         await self.burst(self.result_of(request, result))
 
-    async def error(self, request: dict[str, Any], code: int, text: str = "no") -> None:
+    async def error(self, request: dict[str, Any], code: int, text: str = "no", data: Any = None) -> None:
         """Refuse a request of the client."""
-        await self.burst(self.error_of(request, code, text))
+        await self.burst(self.error_of(request, code, text, data))
 
     async def end(self, prompt: dict[str, Any], stop_reason: str = "end_turn") -> None:
         """Answer a prompt."""

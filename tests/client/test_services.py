@@ -485,7 +485,7 @@ async def test_extension_notifications_are_bounded(
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"extensions": {"x": answer}}, ValueError),
+        ({"extensions": {"session/prompt": answer}}, ValueError),
         ({"args": "--acp"}, TypeError),
         ({"permission_timeout": 0}, ValueError),
         ({"cancel_grace": -1}, ValueError),

@@ -20,7 +20,7 @@ from trio_acp import (
     MethodNotFound,
     SessionBusy,
 )
-from trio_acp.client import _buffers, _connection
+from trio_acp.client import _buffers, _table
 from trio_acp.schema import EnvVariable, McpServerHttp, McpServerSse, McpServerStdio
 
 X, Y = os.path.abspath("x"), os.path.abspath("y")
@@ -417,7 +417,7 @@ async def test_a_withdrawn_session_new_answered_with_the_id_of_another_costs_tha
 async def test_updates_outside_of_turns_never_pause_reading_and_lose_the_oldest(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_connection, "EARLY_UPDATES", 3)
+    monkeypatch.setattr(_table, "EARLY_UPDATES", 3)
     many = _buffers.BACKLOG_ITEMS + 10
 
     async def script(wire: Wire) -> None:
@@ -444,7 +444,7 @@ async def test_updates_outside_of_turns_never_pause_reading_and_lose_the_oldest(
 async def test_early_updates_are_bounded_by_bytes_too(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_connection, "EARLY_BYTES", 1000)
+    monkeypatch.setattr(_table, "EARLY_BYTES", 1000)
 
     async def script(wire: Wire) -> None:
         new = await wire.expect("session/new")

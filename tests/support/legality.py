@@ -31,6 +31,7 @@ class Referee:
         self.sent: list[dict[str, Any]] = []
         self._line = b""
         self._initialized = "no"
+        self._models = False
         self._client_requests: dict[Any, dict[str, Any]] = {}
         self._client_ids: set[Any] = set()
         self._agent_requests: dict[Any, dict[str, Any]] = {}
@@ -78,6 +79,9 @@ class Referee:
             info = METHODS[method]
             assert (info.side, info.kind) == ("agent", "request"), f"{method} is no request to an agent"
             assert not isinstance(structure(info.params, params), UnknownVariant)
+        elif method == "session/set_model":
+            # Not in the protocol any more; for agents that have told of models so.
+            assert self._models, "session/set_model to an agent that offers no models"
         else:
             assert method.startswith("_"), f"N1: an unknown method {method}"
         if method == "session/prompt":
@@ -141,6 +145,8 @@ class Referee:
                 return
             if request["method"] == "initialize":
                 self._initialized = "yes"
+            elif isinstance(message.get("result"), dict) and "models" in message["result"]:
+                self._models = True
             elif request["method"] == "session/prompt":
                 self._turns[request["params"]["sessionId"]].live = False
 

@@ -2,8 +2,13 @@
 
 from ._agent import AgentStatistics as AgentStatistics
 from ._agent import ConnectedAgent as ConnectedAgent
+from ._auth import AuthChooser as AuthChooser
+from ._auth import TerminalLogin as TerminalLogin
+from ._auth import TerminalRunner as TerminalRunner
+from ._auth import run_in_terminal as run_in_terminal
 from ._buffers import UpdateStream as UpdateStream
-from ._connection import StrayUpdate as StrayUpdate
+from ._choices import ModelChoice as ModelChoice
+from ._choices import ModelState as ModelState
 from ._content import PromptContent as PromptContent
 from ._events import Done as Done
 from ._events import ErrorEvent as ErrorEvent
@@ -15,7 +20,14 @@ from ._events import ToolResultEvent as ToolResultEvent
 from ._events import Usage as Usage
 from ._events import UsageEvent as UsageEvent
 from ._events import Via as Via
+from ._extensions import Extension as Extension
+from ._extensions import ExtensionHandler as ExtensionHandler
+from ._extensions import Extensions as Extensions
 from ._generate import GenerateStream as GenerateStream
+from ._life import RecoveredSession as RecoveredSession
+from ._life import Recovery as Recovery
+from ._life import SessionList as SessionList
+from ._life import no_such_session as no_such_session
 from ._messages import Messages as Messages
 from ._messages import ModelMessage as ModelMessage
 from ._open import OpenAcp as OpenAcp
@@ -24,8 +36,8 @@ from ._open import open_acp as open_acp
 from ._options import AcpOptions as AcpOptions
 from ._options import ElicitFormHandler as ElicitFormHandler
 from ._options import ElicitUrlHandler as ElicitUrlHandler
-from ._options import ExtensionHandler as ExtensionHandler
 from ._options import FileService as FileService
+from ._options import Overlap as Overlap
 from ._options import ReadTextFileHandler as ReadTextFileHandler
 from ._options import ServiceLife as ServiceLife
 from ._options import TerminalService as TerminalService
@@ -38,16 +50,23 @@ from ._permission import PermissionHandler as PermissionHandler
 from ._permission import PermissionRequest as PermissionRequest
 from ._permission import Reject as Reject
 from ._permission import Selected as Selected
+from ._pool import AgentPool as AgentPool
+from ._pool import OpenAgent as OpenAgent
+from ._record import StateChanges as StateChanges
+from ._replay import Replay as Replay
 from ._scope import SessionScope as SessionScope
 from ._session import Session as Session
 from ._snapshots import Message as Message
 from ._snapshots import SessionState as SessionState
 from ._snapshots import ToolCallState as ToolCallState
+from ._table import StrayUpdate as StrayUpdate
 from ._turn import Turn as Turn
 
 __all__ = [
     "AcpOptions",
+    "AgentPool",
     "AgentStatistics",
+    "AuthChooser",
     "Cancelled",
     "ConnectedAgent",
     "DecidedPermission",
@@ -57,26 +76,39 @@ __all__ = [
     "ElicitFormHandler",
     "ElicitUrlHandler",
     "ErrorEvent",
+    "Extension",
     "ExtensionHandler",
+    "Extensions",
     "FileService",
     "GenerateStream",
     "Message",
     "Messages",
+    "ModelChoice",
     "ModelEvent",
     "ModelMessage",
     "ModelReply",
+    "ModelState",
     "OpenAcp",
+    "OpenAgent",
+    "Overlap",
     "PermissionHandler",
     "PermissionRequest",
     "PromptContent",
     "ReadTextFileHandler",
+    "RecoveredSession",
+    "Recovery",
     "Reject",
+    "Replay",
     "Selected",
     "ServiceLife",
     "Session",
+    "SessionList",
     "SessionScope",
     "SessionState",
+    "StateChanges",
     "StrayUpdate",
+    "TerminalLogin",
+    "TerminalRunner",
     "TerminalService",
     "TextDelta",
     "ToolCallEvent",
@@ -89,5 +121,7 @@ __all__ = [
     "Via",
     "WriteTextFileHandler",
     "connect_acp",
+    "no_such_session",
     "open_acp",
+    "run_in_terminal",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast, final
+from typing import Any, TypeVar, final, overload
 
 import attrs
 import trio
@@ -18,24 +18,28 @@ from trio_acp.schema import (
     Implementation,
     InitializeResponse,
     Leniency,
+    ListSessionsResponse,
     McpServer,
-    McpServerHttp,
-    McpServerSse,
-    NewSessionRequest,
-    NewSessionResponse,
-    UnknownVariant,
-    unstructure,
+    WireObject,
 )
+from trio_acp.transports import build_environment
 
+from ._auth import Authenticator, find_method, log_in_at_terminal, terminal_login
 from ._buffers import UpdateStream
-from ._connection import ClientConnection, StrayUpdate
+from ._connection import ClientConnection
+from ._extensions import check_extension_name, wire_params
 from ._generate import Conversations, GenerateStream
+from ._life import RecoveredSession, SessionList, recover
+from ._making import SessionPlace, list_page, make_session, open_session
 from ._messages import Messages
+from ._opening import LOAD, RESUME
 from ._options import absolute_path
-from ._record import SessionRecord
 from ._session import Session
+from ._table import StrayUpdate
 
 __all__ = ["AgentStatistics", "ConnectedAgent"]
+
+W = TypeVar("W", bound=WireObject)
 
 
 @attrs.frozen
@@ -70,13 +74,20 @@ class ConnectedAgent:
         connection: ClientConnection,
         introduction: InitializeResponse,
         close: Callable[[], Awaitable[None]],
+        restart: Callable[[], Awaitable[tuple[ClientConnection, InitializeResponse]]] | None = None,
     ) -> None:
-        self._connection = connection
+        self._connection: ClientConnection = connection
         self._close = close
-        self._introduction = introduction
-        self._conversations = Conversations(
-            self.new_session, introduction.agent_capabilities.prompt_capabilities
+        self._restart = restart
+        self._restarting = trio.Lock()
+        self._introduction: InitializeResponse = introduction
+        self._conversations = self._new_conversations()
+        self._authenticator = Authenticator(
+            connection.options.auth, lambda: self.auth_methods, self.authenticate
         )
+
+    def _new_conversations(self) -> Conversations:
+        return Conversations(self.new_session, self.capabilities.prompt_capabilities)
 
     def __repr__(self) -> str:
         name = "unnamed" if self.info is None else f"{self.info.name} {self.info.version}"
@@ -113,7 +124,7 @@ class ConnectedAgent:
     def sessions(self) -> Mapping[str, Session]:
         """The sessions that are open on this connection, by id."""
         connection = self._connection
-        return {id: Session(connection, record) for id, record in connection.sessions.items()}
+        return {id: Session(connection, record) for id, record in connection.table.open.items()}
 
     @property
     def closed(self) -> bool:
@@ -145,12 +156,24 @@ class ConnectedAgent:
         )
 
     async def wait_lost(self) -> AcpError | None:
-        """Wait until the agent has gone, and return why; for supervisors.
+        """Wait until the agent has gone, and return why; for supervisors. A `restart` is no loss.
 
         Cancellation: only the waiting ends.
         """
-        await self._connection.peer.input_ended.wait()
-        return self.closed_reason
+        while True:
+            connection = self._connection
+            await connection.peer.input_ended.wait()
+            await self.wait_ready()
+            if connection is self._connection:
+                return self.closed_reason
+
+    async def wait_ready(self) -> bool:
+        """Wait for the end of a `restart` that is under way, and tell whether calls can be made.
+
+        Cancellation: only the waiting ends.
+        """
+        async with self._restarting:
+            return not self.closed
 
     async def aclose(self) -> None:
         """Close the connection, as leaving the ``open_acp`` block does. Idempotent.
@@ -160,6 +183,27 @@ class ConnectedAgent:
         ``shutdown_grace``.
         """
         await self._close()
+
+    async def restart(self) -> None:
+        """End the agent's process and start it again, for a login that it takes notice of only so (M3).
+
+        All sessions of the connection end, as they do in `aclose`; `recover_session` opens those again that
+        the agent has saved. Works for an agent that has exited, too. This object stays the one to use.
+
+        Cancellation: the agent is ended, and this object stays closed, unless it is restarted again.
+
+        Raises:
+            LocalProtocolError: the connection was made by `connect_acp`: connect anew with a stream.
+            AgentStartError, UnsupportedProtocolVersion: see `open_acp`; it can be tried again.
+        """
+        self._connection.check_here()
+        if self._restart is None:
+            raise LocalProtocolError(
+                "only an agent that open_acp started can be restarted; connect again with a new stream"
+            )
+        async with self._restarting:
+            self._connection, self._introduction = await self._restart()
+            self._conversations = self._new_conversations()
 
     # Sessions ------------------------------------------------------------------------------------------
 
@@ -192,106 +236,219 @@ class ConnectedAgent:
             InvalidResponse: its answer does not fit the schema.
             ConnectionLost, ConnectionClosed: the connection ended.
         """
-        connection = self._connection
-        servers = list(connection.options.mcp_servers if mcp_servers is None else mcp_servers)
-        self._check_servers(servers)
-        if additional_directories:
-            connection.require(
-                self.capabilities.session_capabilities.additional_directories is not None,
-                "sessionCapabilities.additionalDirectories",
-            )
-        where = absolute_path(connection.options.cwd if cwd is None else cwd)
-        others = tuple(absolute_path(path) for path in additional_directories)
-        params = unstructure(
-            NewSessionRequest(
-                cwd=where,
-                mcp_servers=servers,
-                additional_directories=list(others),
-                meta=meta,
-            )
-        )
+        place = SessionPlace(cwd, mcp_servers, additional_directories, meta)
+        return await self._authenticator.run(lambda: make_session(self._connection, place))
 
-        adopted: list[str] = []
+    async def load_session(
+        self,
+        session_id: str,
+        cwd: str | os.PathLike[str] | None = None,
+        *,
+        mcp_servers: Sequence[McpServer] | None = None,
+        additional_directories: Sequence[str | os.PathLike[str]] = (),
+        meta: dict[str, Any] | None = None,
+    ) -> Session:
+        """Go on with a saved session; the agent replays the conversation first (``session/load``, S2).
 
-        def adopt(result: Any) -> SessionRecord:
-            # In the read loop: an update right behind the answer must find its session.
-            response: NewSessionResponse = connection.read_result("session/new", NewSessionResponse, result)
-            if response.session_id not in connection.sessions:
-                adopted.append(response.session_id)
-            record = connection.adopt(response.session_id, where, others)
-            if record.state.modes is None:
-                record.state.modes = response.modes
-            if not record.state.config_options:
-                record.state.config_options = response.config_options or []
-            return record
+        What is replayed is collected apart, as `Session.replay`; none of it is in `Session.updates` or in a
+        turn, but ``on_update`` sees it. Its conversation, and what it says of modes, options, title, commands
+        and usage, becomes the session's state when the agent has answered, however much it replayed.
 
-        connection.creating += 1
-        try:
-            record: SessionRecord = await connection.peer.request(
-                "session/new", params, on_late=partial(self._close_late, adopted), convert=adopt
-            )
-        finally:
-            connection.creation_over()
-        return Session(connection, record)
+        A session that is open already may be loaded: its objects stay good. If the load fails, its state is
+        as it was.
 
-    def _close_late(self, adopted: list[str], result: Any) -> None:
-        """Nobody waits for this new session any more: have the agent free it, where it can.
+        Cancellation: withdraws the request; a session that the agent opens all the same is closed where
+        it offers that, unless it was open before.
 
         Args:
-            adopted: the session, if the answer was taken before the waiting ended.
-            result: the answer.
-        """
-        session_id: Any = (
-            cast("dict[str, Any]", result).get("sessionId") if isinstance(result, dict) else None
-        )
-        if not isinstance(session_id, str):
-            return
-        # An answer with the id of a session that is in use must not cost that one.
-        if session_id in adopted or session_id not in self._connection.sessions:
-            self._connection.discard(session_id)
+            session_id: the agent's id of the session, from `list_sessions` or `Session.id`.
+            cwd: as for `new_session`; always sent.
+            mcp_servers: as for `new_session`; always sent.
+            additional_directories: as for `new_session`.
+            meta: as for `new_session`.
 
-    def _check_servers(self, servers: Sequence[McpServer]) -> None:
-        offered = self.capabilities.mcp_capabilities
-        for server in servers:
-            if isinstance(server, McpServerHttp):
-                self._connection.require(offered.http, "mcpCapabilities.http")
-            elif isinstance(server, McpServerSse):
-                self._connection.require(offered.sse, "mcpCapabilities.sse")
+        Raises:
+            CapabilityError: the agent does not offer it (``loadSession``); nothing was sent.
+            SessionBusy: a turn or another load of that session is under way; nothing was sent.
+            RequestError: the agent refused; `no_such_session` tells whether it does not have the session.
+            Exception: what else `new_session` raises.
+        """
+        place = SessionPlace(cwd, mcp_servers, additional_directories, meta)
+        return await self._authenticator.run(lambda: open_session(self._connection, LOAD, session_id, place))
+
+    async def resume_session(
+        self,
+        session_id: str,
+        cwd: str | os.PathLike[str] | None = None,
+        *,
+        mcp_servers: Sequence[McpServer] | None = None,
+        additional_directories: Sequence[str | os.PathLike[str]] = (),
+        meta: dict[str, Any] | None = None,
+    ) -> Session:
+        """Go on with a session that the agent has saved, without a replay (``session/resume``, S2).
+
+        Cancellation: as for `load_session`.
+
+        Args:
+            session_id: the agent's id of the session, from `list_sessions` or `Session.id`.
+            cwd: as for `new_session`; always sent.
+            mcp_servers: as for `new_session`; always sent.
+            additional_directories: as for `new_session`.
+            meta: as for `new_session`.
+
+        Raises:
+            CapabilityError: the agent does not offer it (``sessionCapabilities.resume``); nothing was sent.
+            Exception: what else `load_session` raises.
+        """
+        place = SessionPlace(cwd, mcp_servers, additional_directories, meta)
+        return await self._authenticator.run(
+            lambda: open_session(self._connection, RESUME, session_id, place)
+        )
+
+    async def recover_session(
+        self,
+        session_id: str,
+        cwd: str | os.PathLike[str] | None = None,
+        *,
+        mcp_servers: Sequence[McpServer] | None = None,
+        additional_directories: Sequence[str | os.PathLike[str]] = (),
+        meta: dict[str, Any] | None = None,
+    ) -> RecoveredSession:
+        """Go on with a session in the best way that the agent offers, and say which it was.
+
+        Resumes it; else loads it; and makes a new one only if the agent offers neither, or says that it
+        does not have the session (`no_such_session`). Many agents do not have one that never had a prompt.
+
+        Cancellation: as for the call that is under way.
+
+        Args:
+            session_id: the agent's id of the session.
+            cwd: as for `new_session`.
+            mcp_servers: as for `new_session`.
+            additional_directories: as for `new_session`.
+            meta: as for `new_session`.
+
+        Returns:
+            The session and ``"resumed"``, ``"loaded"`` or ``"replaced"``.
+
+        Raises:
+            RequestError: the agent has failed otherwise; there is no new session then.
+            Exception: what else `load_session` and `new_session` raise.
+        """
+        where: dict[str, Any] = {
+            "mcp_servers": mcp_servers,
+            "additional_directories": additional_directories,
+            "meta": meta,
+        }
+        capabilities = self.capabilities
+        resumable = capabilities.session_capabilities.resume is not None
+        return await recover(
+            partial(self.resume_session, session_id, cwd, **where) if resumable else None,
+            partial(self.load_session, session_id, cwd, **where) if capabilities.load_session else None,
+            partial(self.new_session, cwd, **where),
+        )
+
+    def list_sessions(self, cwd: str | os.PathLike[str] | None = None) -> SessionList:
+        """Return the sessions that the agent has, to be iterated over (``session/list``, S3).
+
+        Args:
+            cwd: only sessions with this working directory; by default all.
+
+        Raises:
+            CapabilityError: the agent does not offer it; nothing was sent.
+        """
+        connection = self._connection
+        connection.require(
+            self.capabilities.session_capabilities.list is not None, "sessionCapabilities.list"
+        )
+        where = None if cwd is None else absolute_path(cwd)
+
+        async def fetch(cursor: str | None) -> ListSessionsResponse:
+            return await self._authenticator.run(lambda: list_page(self._connection, where, cursor))
+
+        return SessionList(fetch)
+
+    async def delete_session(self, session_id: str) -> None:
+        """Have the agent delete a session for good (``session/delete``, S3).
+
+        It is no error if there is no such session. One that is open here is closed by it, and its turn
+        cancelled. Cancellation: withdraws the request with ``$/cancel_request``.
+
+        Args:
+            session_id: the agent's id of the session.
+
+        Raises:
+            CapabilityError: the agent does not offer it; nothing was sent.
+            RequestError: the agent refused.
+            ConnectionLost, ConnectionClosed: the connection ended.
+        """
+        connection = self._connection
+        connection.require(
+            self.capabilities.session_capabilities.delete is not None, "sessionCapabilities.delete"
+        )
+        record = connection.table.open.get(session_id)
+        if record is not None and record.turn is not None:
+            record.turn.ask_cancel()
+
+        def deleted(result: Any) -> None:
+            # In the read loop, so that what comes behind the answer is not taken for the session's.
+            connection.table.forget(session_id)
+
+        await connection.peer.request(
+            "session/delete", {"sessionId": session_id}, on_late=deleted, convert=deleted
+        )
 
     def updates(self) -> UpdateStream[StrayUpdate]:
         """Return the stream of updates for sessions that this connection does not know.
 
         The same stream at every call; see `UpdateStream`.
         """
-        return self._connection.strays
+        return self._connection.table.strays
 
     # Authentication ------------------------------------------------------------------------------------
 
     async def authenticate(self, method_id: str) -> None:
-        """Authenticate by one of the agent's own methods (``authenticate``, U1).
+        """Log in by one of the agent's methods.
 
-        Cancellation: withdraws the request with ``$/cancel_request``.
+        Its own methods are asked for by ``authenticate`` (U1), and with ``AcpOptions.auth_restart`` the agent
+        is restarted then. For methods of the terminal kind the agent's program is run by
+        ``AcpOptions.auth_terminal``, and after its success the agent is restarted (U2).
+
+        With ``AcpOptions.auth``, this happens by itself when the agent asks for it.
+
+        Cancellation: withdraws the request with ``$/cancel_request``, or ends the login's program; see
+        `restart` for the rest.
 
         Args:
-            method_id: id of one of ``auth_methods`` that is not of the terminal kind.
+            method_id: id of one of ``auth_methods``.
 
         Raises:
-            LocalProtocolError: the agent offers no such method, or it has to be run in a terminal;
-                nothing was sent.
+            LocalProtocolError: the agent offers no such method, or it has to be run in a terminal and there
+                is no ``auth_terminal``, or no program to run; nothing was sent.
+            AuthenticationFailed: the program that was run in a terminal did not succeed.
             RequestError: the agent refused.
             ConnectionLost, ConnectionClosed: the connection ended.
+            Exception: what `restart` or ``auth_terminal`` raises.
         """
-        known = [method for method in self.auth_methods if not isinstance(method, UnknownVariant)]
-        method = next((method for method in known if method.id == method_id), None)
-        if method is None:
-            ids = [method.id for method in known]
-            raise LocalProtocolError(f"the agent offers no method {method_id!r}; it offers {ids or 'none'}")
+        method = find_method(self.auth_methods, method_id)
         if isinstance(method, AuthMethodTerminal):
-            raise LocalProtocolError(
-                f"{method_id!r} is a terminal method: run the agent's command interactively, "
-                "then connect again"
-            )
+            await self._authenticate_at_terminal(method)
+            return
         await self._connection.peer.request("authenticate", {"methodId": method_id})
+        if self._connection.options.auth_restart:
+            await self.restart()
+
+    async def _authenticate_at_terminal(self, method: AuthMethodTerminal) -> None:
+        options = self._connection.options
+        if options.auth_terminal is None or options.command is None or self._restart is None:
+            raise LocalProtocolError(
+                f"{method.id!r} is a terminal method: set AcpOptions.auth_terminal for an agent that "
+                "open_acp starts, or run the agent's command interactively and connect again"
+            )
+        env = build_environment(options.env, options.inherit_env)
+        login = terminal_login(method, [options.command, *options.args], env, options.cwd)
+        await log_in_at_terminal(login, options.auth_terminal)
+        await self.restart()
 
     async def logout(self) -> None:
         """Have the agent forget who the user is (``logout``, U3).
@@ -308,36 +465,52 @@ class ConnectedAgent:
 
     # Extensions ----------------------------------------------------------------------------------------
 
-    async def request(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Call an extension method of the agent and return its result as JSON values (N1).
+    @overload
+    async def request(self, method: str, params: Mapping[str, Any] | WireObject | None = None) -> Any: ...
+    @overload
+    async def request(
+        self, method: str, params: Mapping[str, Any] | WireObject | None = None, *, result: type[W]
+    ) -> W: ...
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | WireObject | None = None,
+        *,
+        result: type[WireObject] | None = None,
+    ) -> Any:
+        """Call an extension method of the agent and return its result (N1).
 
         Cancellation: withdraws the request with ``$/cancel_request``.
 
         Args:
-            method: its name, with the leading underscore; it travels unchanged.
-            params: its parameters as JSON values.
+            method: its name; it travels unchanged. One without a leading underscore is warned of.
+            params: its parameters as JSON values, or an object of a class derived from `WireObject`.
+            result: class of the result, derived from `WireObject`; None for JSON values.
 
         Raises:
-            LocalProtocolError: the name has no leading underscore, or the parameters are no JSON.
+            LocalProtocolError: it is a method of the protocol, or the parameters are no JSON.
             RequestError: the agent refused; `MethodNotFound` when it does not know the method.
+            InvalidResponse: the result does not fit its class.
             ConnectionLost, ConnectionClosed: the connection ended.
         """
-        _check_extension(method)
-        return await self._connection.peer.request(method, dict(params or {}))
+        check_extension_name(method, LocalProtocolError)
+        connection = self._connection
+        convert = None if result is None else partial(connection.read_result, method, result)
+        return await connection.peer.request(method, wire_params(params), convert=convert)
 
-    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+    async def notify(self, method: str, params: Mapping[str, Any] | WireObject | None = None) -> None:
         """Send an extension notification to the agent (N1). Whole or not at all, if cancelled.
 
         Args:
-            method: its name, with the leading underscore; it travels unchanged.
-            params: its parameters as JSON values.
+            method: its name; it travels unchanged. One without a leading underscore is warned of.
+            params: its parameters as JSON values, or an object of a class derived from `WireObject`.
 
         Raises:
-            LocalProtocolError: the name has no leading underscore, or the parameters are no JSON.
+            LocalProtocolError: it is a method of the protocol, or the parameters are no JSON.
             ConnectionLost, ConnectionClosed: the connection ended.
         """
-        _check_extension(method)
-        await self._connection.peer.notify(method, dict(params or {}))
+        check_extension_name(method, LocalProtocolError)
+        await self._connection.peer.notify(method, wire_params(params))
 
     # The agent as a model ------------------------------------------------------------------------------
 
@@ -402,11 +575,3 @@ class ConnectedAgent:
         """
         self._connection.check_here()
         self._conversations.cancel(conversation)
-
-
-def _check_extension(method: str) -> None:
-    if not method.startswith("_"):
-        raise LocalProtocolError(
-            f"extension methods start with an underscore, {method!r} does not; "
-            "use the methods of this class for those of the protocol"
-        )

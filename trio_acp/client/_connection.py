@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, final
 
-import attrs
 import trio
 
 from trio_acp._core import JunkLine
@@ -27,12 +25,12 @@ from trio_acp.schema import (
     AgentCapabilities,
     Leniency,
     RequestPermissionRequest,
-    SessionUpdate,
     structure,
     structure_update,
 )
 
 from ._buffers import UpdateStream
+from ._extensions import call_extension
 from ._options import AcpOptions, ServiceLife
 from ._outcome import trio_part, unwrapped, without_cancelled
 from ._permission import (
@@ -46,36 +44,17 @@ from ._permission import (
 )
 from ._record import SessionRecord
 from ._running import KEPT_FAILURES, RunningTurn
-from ._scope import SessionScope
 from ._services import Service, client_services, living_services
 from ._snapshots import SessionState, fold
+from ._table import SessionTable, StrayUpdate
 from ._work import Handlers, Line
 
-__all__ = ["EARLY_BYTES", "EARLY_UPDATES", "KEPT_DIAGNOSTICS", "ClientConnection", "StrayUpdate"]
+__all__ = ["KEPT_DIAGNOSTICS", "ClientConnection"]
 
 logger = logging.getLogger("trio_acp.client")
 
-EARLY_UPDATES: Final = 4096
-"""Updates that are kept for sessions whose ids are not known yet (S4)."""
-
-EARLY_BYTES: Final = 16 * 1024 * 1024
-"""Bytes, as they were on the wire, of the updates that are kept so."""
-
 KEPT_DIAGNOSTICS: Final = 100
 """Leniencies and dropped updates that are kept for inspection; the counters count all of them."""
-
-
-@attrs.frozen
-class StrayUpdate:
-    """An update for a session that this connection does not know.
-
-    Attributes:
-        session_id: the session that it names.
-        update: the update.
-    """
-
-    session_id: str
-    update: SessionUpdate
 
 
 @final
@@ -107,8 +86,8 @@ class ClientConnection:
             redact_wire=options.redact_wire,
         )
         self.peer.read_on = self.conditions_changed
-        self.sessions: dict[str, SessionRecord] = {}
-        self.strays: UpdateStream[StrayUpdate] = UpdateStream()
+        self.table = SessionTable(self)
+        self._open = self.table.open
         self.lost = trio.Event()
         """The agent has gone."""
         self.callback_failures: list[BaseException] = []
@@ -117,19 +96,13 @@ class ClientConnection:
         self.leniencies: deque[Leniency] = deque(maxlen=KEPT_DIAGNOSTICS)
         self.leniencies_total = 0
         self.updates_dropped = 0
-        self.creating = 0
-        """Requests under way that create a session: their updates may come before their answers."""
         self._explain_loss = explain_loss
         self._on_update = options.on_update
         self._services: dict[str, Service] = dict(client_services(options))
-        self._token = object()
-        """Stands for this connection in the scopes that services get."""
         self._live: dict[RunningTurn, None] = {}
         self._handlers = Handlers(Line())
         """Handlers of requests that belong to no session that is known."""
         self._extension_calls: UpdateStream[tuple[str, dict[str, Any]]] = UpdateStream()
-        self._early: deque[tuple[StrayUpdate, int]] = deque()
-        self._early_bytes = 0
         self._report: list[Leniency] = []
         self._room: trio.Event | None = None
         self._closing = False
@@ -158,7 +131,7 @@ class ClientConnection:
     async def _run_service(self, service: ServiceLife) -> None:
         """Be the parent of a service's own tasks; what they raise ends the block of the connection."""
         try:
-            await service.run(self._token)
+            await service.run(self.table.token)
         except BaseException as error:
             rest = without_cancelled(error)
             if rest is not None:
@@ -166,17 +139,17 @@ class ClientConnection:
             if rest is not error:
                 raise trio_part(error) from None
 
-    def _end_session(self, record: SessionRecord) -> None:
+    def session_ended(self, record: SessionRecord) -> None:
         """Tell services that a session is no more. While closing they learn it by their own end."""
         for service in living_services(self.options):
             if self._nursery is not None:
-                self._nursery.start_soon(self._tell_end, service, record.scope)
+                self._nursery.start_soon(self._tell_end, service, record)
 
-    async def _tell_end(self, service: ServiceLife, scope: SessionScope) -> None:
+    async def _tell_end(self, service: ServiceLife, record: SessionRecord) -> None:
         try:
-            await service.end_session(scope)
+            await service.end_session(record.scope)
         except Exception:
-            logger.exception("a service failed to end session %r", scope.id)
+            logger.exception("a service failed to end session %r", record.id)
 
     def end_handlers(self) -> None:
         """Cancel all handlers that belong to no turn, and start no more: their requests get -32800."""
@@ -210,76 +183,23 @@ class ClientConnection:
         """Send the prompt and register its turn, in one step."""
         self.peer.start_request("session/prompt", params, turn.answered)
         record.turn = turn
+        turn.transcript.history = record.state.history
+        record.state.history.close_message()
         self._live[turn] = None
         self.conditions_changed()
 
     def turn_ended(self, turn: RunningTurn) -> None:
         """The turn has its answer: what comes now for its session is not the turn's."""
         self._live.pop(turn, None)
-        record = self.sessions.get(turn.session_id)
+        record = self.table.open.get(turn.session_id)
         if record is not None and record.turn is turn:
             record.turn = None
-            if record.closed:
-                del self.sessions[turn.session_id]
+            self.table.turn_ended(record)
 
     @property
     def live_turns(self) -> list[RunningTurn]:
         """Turns that wait for their answer."""
         return list(self._live)
-
-    # Sessions ------------------------------------------------------------------------------------------
-
-    def adopt(self, session_id: str, cwd: str, additional_directories: tuple[str, ...] = ()) -> SessionRecord:
-        """Enter a session as soon as its id is known, with the updates that came before it (S4)."""
-        record = self.sessions.get(session_id)
-        if record is None or record.closed:
-            scope = SessionScope(session_id, cwd, additional_directories, self._token)
-            record = self.sessions[session_id] = SessionRecord(scope)
-        early, self._early, self._early_bytes = self._early, deque(), 0
-        for stray, size in early:
-            if stray.session_id == session_id:
-                fold(stray.update, record.state, None)
-                record.updates.put(stray.update, size)
-            else:
-                self._keep_early(stray, size)
-        return record
-
-    def creation_over(self) -> None:
-        """A request that creates a session has ended, in whatever way."""
-        self.creating -= 1
-        if self.creating == 0:
-            for stray, size in self._early:
-                self.strays.put(stray, size)
-            self._early.clear()
-            self._early_bytes = 0
-
-    def forget(self, session_id: str) -> None:
-        """The session is no more. While a turn of it waits for its answer, its messages are the turn's."""
-        record = self.sessions.get(session_id)
-        if record is not None:
-            record.closed = True
-            record.updates.end()
-            record.handlers.end()
-            self._end_session(record)
-            if record.turn is None:
-                del self.sessions[session_id]
-
-    def discard(self, session_id: str) -> None:
-        """Forget a session that nobody will use, and have the agent free it where it can; nobody waits."""
-        self.forget(session_id)
-        if self.capabilities.session_capabilities.close is not None and self.peer.reason is None:
-            with contextlib.suppress(AcpError):  # the input may be ending at this moment
-                self.peer.start_request(
-                    "session/close", {"sessionId": session_id}, lambda result, error: None
-                )
-
-    def _keep_early(self, stray: StrayUpdate, size: int) -> None:
-        self._early.append((stray, size))
-        self._early_bytes += size
-        while len(self._early) > EARLY_UPDATES or (self._early_bytes > EARLY_BYTES and len(self._early) > 1):
-            _, dropped = self._early.popleft()
-            self._early_bytes -= dropped
-            self.strays.lost += 1
 
     # What arrives: notifications -----------------------------------------------------------------------
 
@@ -297,7 +217,9 @@ class ClientConnection:
 
     def _update(self, params: dict[str, Any], size: int) -> None:
         session_id = params.get("sessionId")
-        record = self.sessions.get(session_id) if type(session_id) is str else None
+        record = self._open.get(session_id) if type(session_id) is str else None
+        if record is None:
+            record = self.table.find(session_id)
         turn = None if record is None else record.turn
         if self._on_update is not None:
             try:
@@ -323,19 +245,18 @@ class ClientConnection:
         if report:
             self._note_leniencies(report)
         if record is None:
-            stray = StrayUpdate(session_id, update)
-            if self.creating:
-                self._keep_early(stray, size)
-            else:
-                self.strays.put(stray, size)
+            self.table.stray(StrayUpdate(session_id, update), size)
         elif turn is None:
-            fold(update, record.state, None)
-            record.updates.put(update, size)
+            record.outside_of_turns(update, size)
         elif turn.abandoned:
             # Late news of a turn that nobody waits for: the session's state is still the better for it.
             fold(update, record.state, None)
+            record.changed()
         else:
             fold(update, record.state, turn.transcript)
+            record.version += 1
+            if record.change is not None:
+                record.announce()
             turn.put(update, size)
 
     def _note_leniencies(self, report: list[Leniency]) -> None:
@@ -364,7 +285,9 @@ class ClientConnection:
         # One after the other: a peer may count on the order of its notifications.
         async for method, params in self._extension_calls:
             try:
-                await self.options.extensions[method](params)
+                record = self.table.find(params.get("sessionId"))
+                scope = None if record is None else record.scope
+                await call_extension(self.options.extensions[method], params, scope)
             except Exception:
                 logger.exception("the handler of %s failed", method)
 
@@ -380,7 +303,7 @@ class ClientConnection:
             incoming.refuse(MethodNotFound(f"this client does not offer {incoming.method}"))
             return
 
-        record = self._record_of(incoming.params)
+        record = self.table.find(incoming.params.get("sessionId"))
         # A closed session gets nothing new started, also while its last turn still ends.
         scope = None if record is None or record.closed else record.scope
 
@@ -399,10 +322,6 @@ class ClientConnection:
         else:
             incoming.refuse(RequestCancelled("the client is closing the connection"))
 
-    def _record_of(self, params: dict[str, Any]) -> SessionRecord | None:
-        session_id = params.get("sessionId")
-        return self.sessions.get(session_id) if isinstance(session_id, str) else None
-
     def _permission(self, incoming: IncomingRequest) -> None:
         report: list[Leniency] = []
         try:
@@ -411,7 +330,7 @@ class ClientConnection:
             incoming.refuse(error_for_wire(mismatch))
             return
         self._note_leniencies(report)
-        record = self.sessions.get(asked.session_id)
+        record = self.table.find(asked.session_id)
         turn = None if record is None else record.turn
         tool_call = (SessionState() if record is None else record.state).merge_tool_call(asked.tool_call)
         if turn is not None:
@@ -504,15 +423,9 @@ class ClientConnection:
 
     def disconnected(self, reason: AcpError) -> None:
         """The agent has gone."""
-        self.end_streams()
+        self.table.end_streams()
         self.lost.set()
         self.conditions_changed()
-
-    def end_streams(self) -> None:
-        """End the iteration over everything that is not a turn's."""
-        for record in self.sessions.values():
-            record.updates.end()
-        self.strays.end()
 
     async def loss(self) -> AcpError:
         """Say why the input ended."""

@@ -294,7 +294,7 @@ class _Closer:
             finally:
                 self._connection.peer.stop()
                 self._connection.end_handlers()
-                self._connection.end_streams()
+                self._connection.table.end_streams()
 
 
 @final
@@ -349,9 +349,24 @@ class OpenAcp:
     """What `open_acp` returns: the block in which an agent runs."""
 
     def __init__(self, options: AcpOptions) -> None:
-        assert options.command is not None
         self._options = options
-        self._process = AgentProcess(
+        self._process = self._new_process()
+        self._link = _ProcessLink(self._process)
+        self._scope = trio.CancelScope()
+        self._manager: Any = None
+        self._connection: ClientConnection | None = None
+        self._nursery: trio.Nursery | None = None
+        self._early_failure: BaseException | None = None
+        """What ``on_stderr`` raised before there was a connection to tell."""
+        self._earlier_failures: list[BaseException] = []
+        """What callbacks raised before the agent was restarted."""
+        self._watching = trio.CancelScope()
+        self._leaving = False
+
+    def _new_process(self) -> AgentProcess:
+        options = self._options
+        assert options.command is not None
+        return AgentProcess(
             options.command,
             options.args,
             cwd=options.cwd,
@@ -360,13 +375,6 @@ class OpenAcp:
             on_stderr=None if options.on_stderr is None else self._stderr_line,
             shutdown_grace=options.shutdown_grace,
         )
-        self._link = _ProcessLink(self._process)
-        self._scope = trio.CancelScope()
-        self._manager: Any = None
-        self._connection: ClientConnection | None = None
-        self._nursery: trio.Nursery | None = None
-        self._early_failure: BaseException | None = None
-        """What ``on_stderr`` raised before there was a connection to tell."""
 
     @trio.lowlevel.enable_ki_protection
     async def __aenter__(self) -> ConnectedAgent:
@@ -376,12 +384,38 @@ class OpenAcp:
         self._manager = trio.open_nursery()
         self._nursery = nursery = await self._manager.__aenter__()
         try:
-            return await self._start(nursery)
+            connection, introduction = await self._start(nursery)
         except BaseException as error:
             await self._leave(error)  # noqa: ASYNC102 - shielded and bounded in itself
             raise
+        return ConnectedAgent(connection, introduction, self._close, self._restart)
 
-    async def _start(self, nursery: trio.Nursery) -> ConnectedAgent:
+    @trio.lowlevel.enable_ki_protection
+    async def _restart(self) -> tuple[ClientConnection, InitializeResponse]:
+        """End the process and start another one in this block; see `ConnectedAgent.restart`."""
+        assert self._nursery is not None
+        self._check_inside()
+        await self._close()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._check_inside()
+        if self._connection is not None:
+            self._earlier_failures += self._connection.callback_failures
+            self._connection = None
+        self._watching.cancel()
+        self._watching = trio.CancelScope()
+        self._process = self._new_process()
+        self._link = _ProcessLink(self._process)
+        try:
+            return await self._start(self._nursery)
+        except BaseException:
+            await self._close()  # noqa: ASYNC102 - shielded and bounded in itself
+            raise
+
+    def _check_inside(self) -> None:
+        if self._leaving:
+            raise ConnectionClosed("the open_acp block of this agent has been left; open a new one")
+
+    async def _start(self, nursery: trio.Nursery) -> tuple[ClientConnection, InitializeResponse]:
         options, process, link = self._options, self._process, self._link
         deadline = trio.current_time() + options.startup_timeout
         with trio.CancelScope(deadline=deadline) as spawning:
@@ -394,16 +428,18 @@ class OpenAcp:
                 reason="timeout",
                 command=link.command,
             )
+        # Another task may have left the block meanwhile: nothing would end what is started now.
+        self._check_inside()
         self._connection = connection = ClientConnection(options, process.stream, link.explain_loss)
         if self._early_failure is not None:
             connection.callback_failed(self._early_failure)
         # Not `start`: under a cancellation it would wait for the end of these shielded tasks.
         nursery.start_soon(connection.run)
         nursery.start_soon(connection.peer.run)
-        nursery.start_soon(self._watch_callbacks, connection)
+        nursery.start_soon(self._watch_callbacks, connection, self._watching)
         introduction = await _introduce(connection, link, deadline)
         link.phase = "running"
-        return ConnectedAgent(connection, introduction, self._close)
+        return connection, introduction
 
     def _stderr_line(self, line: str) -> None:
         assert self._options.on_stderr is not None
@@ -415,9 +451,10 @@ class OpenAcp:
             elif self._early_failure is None:
                 self._early_failure = error
 
-    async def _watch_callbacks(self, connection: ClientConnection) -> None:
-        await connection.callback_failure.wait()
-        self._scope.cancel()
+    async def _watch_callbacks(self, connection: ClientConnection, watching: trio.CancelScope) -> None:
+        with watching:
+            await connection.callback_failure.wait()
+            self._scope.cancel()
 
     async def _close(self) -> None:
         """End the connection and the process. Shielded and bounded; a Ctrl-C meanwhile kills at once."""
@@ -438,6 +475,7 @@ class OpenAcp:
     @trio.lowlevel.enable_ki_protection
     async def _leave(self, exc: BaseException | None) -> None:
         assert self._nursery is not None
+        self._leaving = True
         outcome = exc
         if exc is not None and _interrupts(exc) > 1:
             self._link.kill()
@@ -456,7 +494,9 @@ class OpenAcp:
             await self._manager.__aexit__(None, None, None)
         except BaseException as error:  # noqa: ASYNC103 - raised below, if nothing beats it
             crash = unwrapped(error)
-        failures = [] if self._connection is None else self._connection.callback_failures
+        failures = [*self._earlier_failures]
+        if self._connection is not None:
+            failures += self._connection.callback_failures
         if outcome is None:
             outcome, crash = crash, None
         # Nothing is ever swallowed: only a callback's failure cancels this scope, and that is raised here.

@@ -12,6 +12,7 @@ import attrs
 from trio_acp._core import DEFAULT_MAX_JUNK_LINES, DEFAULT_MAX_MESSAGE_BYTES
 from trio_acp._peer import OnWire
 from trio_acp.schema import (
+    AuthCapabilities,
     BooleanConfigOptionCapabilities,
     ClientCapabilities,
     ClientSessionCapabilities,
@@ -42,6 +43,8 @@ from trio_acp.schema import (
     WriteTextFileRequest,
 )
 
+from ._auth import AuthChooser, TerminalRunner
+from ._extensions import Extension, ExtensionHandler, check_extension_name
 from ._permission import DecisionHook, PermissionHandler
 from ._scope import SessionScope
 
@@ -56,8 +59,8 @@ __all__ = [
     "AcpOptions",
     "ElicitFormHandler",
     "ElicitUrlHandler",
-    "ExtensionHandler",
     "FileService",
+    "Overlap",
     "ReadTextFileHandler",
     "ServiceLife",
     "TerminalService",
@@ -98,8 +101,8 @@ ElicitFormHandler: TypeAlias = Callable[[CreateElicitationFormRequest], Awaitabl
 ElicitUrlHandler: TypeAlias = Callable[[CreateElicitationUrlRequest], Awaitable[CreateElicitationResponse]]
 """Asks the user to open an address (E1, E3)."""
 
-ExtensionHandler: TypeAlias = Callable[[dict[str, Any]], Awaitable[Any]]
-"""Takes the parameters of an extension method; for a request, returns its result as JSON values (N1)."""
+Overlap: TypeAlias = Literal["reject", "queue", "cancel"]
+"""What becomes of a prompt while another turn of its session runs (T1)."""
 
 
 class FileService(Protocol):
@@ -239,7 +242,16 @@ class AcpOptions:
         terminals: serves the five ``terminal/…`` methods.
         elicit_form: serves form elicitations.
         elicit_url: serves url elicitations.
-        extensions: handlers of extension requests and notifications, by method name (N1).
+        extensions: handlers of extension requests and notifications, by method name (N1); an `Extensions`
+            for handlers with types. Names without a leading underscore are warned of.
+        auth: how to log in when the agent refuses a session for want of that (U3): the id of one of its
+            methods, or a handler that picks one. The call is made once more then. Without it, nothing
+            logs in unasked, and `AuthRequired` says what there is to choose.
+        auth_terminal: runs the agent's program for logins of the terminal kind, such as `run_in_terminal`
+            (U2). Not to be confused with ``terminals``.
+        auth_restart: restart the agent after a login by one of its own methods, for agents that look at
+            their login only when they start.
+        overlap: what becomes of a prompt while another turn of its session runs; see `Session.prompt`.
         client_info: name and version that the agent is told.
         mcp_servers: MCP servers for sessions that name none of their own.
         startup_timeout: seconds from the start of the process to its answer to ``initialize``.
@@ -278,7 +290,15 @@ class AcpOptions:
     terminals: TerminalService | None = None
     elicit_form: ElicitFormHandler | None = None
     elicit_url: ElicitUrlHandler | None = None
-    extensions: Mapping[str, ExtensionHandler] = attrs.field(factory=dict[str, ExtensionHandler])
+    extensions: Mapping[str, ExtensionHandler | Extension] = attrs.field(
+        factory=dict[str, "ExtensionHandler | Extension"]
+    )
+    auth: str | AuthChooser | None = None
+    auth_terminal: TerminalRunner | None = None
+    auth_restart: bool = False
+    overlap: Overlap = attrs.field(
+        default="reject", validator=attrs.validators.in_(("reject", "queue", "cancel"))
+    )
     client_info: Implementation | None = None
     mcp_servers: Sequence[McpServer] = ()
     startup_timeout: float = attrs.field(default=DEFAULT_STARTUP_TIMEOUT, validator=_positive)
@@ -298,8 +318,7 @@ class AcpOptions:
         if self.files is not None and (self.read_text_file or self.write_text_file):
             raise ValueError("give either files or read_text_file and write_text_file, not both")
         for method in self.extensions:
-            if not method.startswith("_"):
-                raise ValueError(f"extension methods start with an underscore, {method!r} does not")
+            check_extension_name(method, ValueError)
 
     def client_capabilities(self) -> ClientCapabilities:
         """Return what is advertised to the agent: what the handlers given here can do, no more (I5)."""
@@ -317,6 +336,7 @@ class AcpOptions:
                 ),
             ),
             terminal=self.terminals is not None,
+            auth=AuthCapabilities(terminal=self.auth_terminal is not None and self.command is not None),
             elicitation=elicitation,
             # These three need no handler: such updates reach the application like all others.
             session=ClientSessionCapabilities(

@@ -28,12 +28,23 @@ from ._permission import OpenPermission, PermissionHandler, Reject
 from ._snapshots import Transcript
 from ._work import Handlers, Line
 
-__all__ = ["KEPT_FAILURES", "RunningTurn", "TurnHost"]
+__all__ = ["KEPT_FAILURES", "RunningTurn", "TurnHost", "is_working_for"]
 
 SESSION_CANCEL: Final = "session/cancel"
 
 KEPT_FAILURES: Final = 16
 """Exceptions of callbacks that are kept: the first decides, and a hook may fail at every update."""
+
+
+_working_for: contextvars.ContextVar[tuple[RunningTurn, ...]] = contextvars.ContextVar(
+    "trio_acp_working_for", default=()
+)
+"""The turns that the current task handles a request of: handlers run in their turn's context."""
+
+
+def is_working_for(turn: RunningTurn) -> bool:
+    """Tell whether the current task is a handler of a turn, whose end it must not wait for."""
+    return turn in _working_for.get()
 
 
 class TurnHost(Protocol):
@@ -76,6 +87,7 @@ class RunningTurn:
         self.nursery: trio.Nursery | None = None
         self.context: contextvars.Context = contextvars.copy_context()
         """The context of the task that opened the turn, for everything that runs on its behalf."""
+        self.context.run(_working_for.set, (*_working_for.get(), self))
         self.transcript = Transcript()
         self.buffer: TurnBuffer[SessionUpdate] = TurnBuffer(
             options.max_buffered_updates, options.max_buffered_bytes

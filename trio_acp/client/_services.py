@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias, get_args
 
 from trio_acp._errors import InvalidParams, ResourceNotFound
@@ -29,6 +30,7 @@ from trio_acp.schema import (
     unstructure,
 )
 
+from ._extensions import call_extension
 from ._options import AcpOptions, ServiceLife
 from ._scope import SessionScope
 
@@ -52,7 +54,9 @@ def living_services(options: AcpOptions) -> list[ServiceLife]:
 
 def client_services(options: AcpOptions) -> Mapping[str, Service]:
     """Return the methods that are served, by wire name: exactly those that are advertised (I5)."""
-    services: dict[str, Service] = {method: _plain(handler) for method, handler in options.extensions.items()}
+    services: dict[str, Service] = {
+        method: partial(call_extension, handler) for method, handler in options.extensions.items()
+    }
     if options.read_text_file is not None:
         services["fs/read_text_file"] = _read_text_file(_anywhere(options.read_text_file))
     if options.write_text_file is not None:
@@ -89,13 +93,6 @@ def client_services(options: AcpOptions) -> Mapping[str, Service]:
 
 
 _Handler: TypeAlias = Callable[[Any, SessionScope | None], Awaitable[object]]
-
-
-def _plain(handler: Callable[[dict[str, Any]], Awaitable[Any]]) -> Service:
-    async def serve(params: dict[str, Any], scope: SessionScope | None) -> Any:
-        return await handler(params)
-
-    return serve
 
 
 def _anywhere(handler: Callable[[Any], Awaitable[object]]) -> _Handler:

@@ -6,7 +6,8 @@ sees the update.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, final
 
 import attrs
@@ -38,9 +39,14 @@ from trio_acp.schema import (
     UserMessageChunk,
 )
 
+from ._choices import ModelState, chosen_value, with_choice
+
 __all__ = [
     "JOINED_CHUNKS",
+    "MAX_MESSAGES",
+    "MAX_MESSAGE_CHARACTERS",
     "MAX_TOOL_CALLS",
+    "History",
     "Message",
     "SessionState",
     "ToolCallState",
@@ -50,6 +56,15 @@ __all__ = [
 
 MAX_TOOL_CALLS: Final = 4096
 """Tool calls that a session remembers; the oldest are forgotten first. A turn keeps all of its own."""
+
+MAX_MESSAGES: Final = 4096
+"""Messages that a session remembers; the oldest are forgotten first. A turn keeps all of its own."""
+
+MAX_MESSAGE_CHARACTERS: Final = 16 * 1024 * 1024
+"""Characters of these messages, encoded images among them; the newest message is kept whatever its size."""
+
+BLOCK_CHARACTERS: Final = 100
+"""Characters that a content block counts for besides its own, for all that is in it."""
 
 JOINED_CHUNKS: Final = 1024
 """Chunks of plain text after which they are joined: often enough for memory, seldom enough for speed."""
@@ -125,11 +140,15 @@ class Message:
         message_id: the agent's id for it, None where it gives none.
     """
 
-    __slots__ = ("_parts", "_run", "message_id", "role")
+    __slots__ = ("_parts", "_run", "counted", "message_id", "role", "size")
 
     def __init__(self, role: Literal["agent", "user", "thought"], message_id: str | None) -> None:
-        self.role = role
+        self.role: Literal["agent", "user", "thought"] = role
         self.message_id = message_id
+        self.size = 0
+        """Characters that it holds, about."""
+        self.counted: int | None = None
+        """The part of ``size`` that the history it is in has taken note of; None while it is in none."""
         self._parts: list[str | ContentBlock] = []
         self._run: list[str] = []
         """Plain text that is not joined yet: a string for each chunk would take far more than its text."""
@@ -179,11 +198,27 @@ class Message:
             and content.extra is None
         ):
             self._run.append(content.text)
+            self.size += len(content.text)
             if len(self._run) >= JOINED_CHUNKS:
                 self._join()
         else:
             self._join()
             self._parts.append(content)
+            self.size += _size_of(content)
+
+    def copy(self) -> Message:
+        """Return one that goes on by itself from here."""
+        self._join()
+        twin = Message(self.role, self.message_id)
+        twin._parts = list(self._parts)
+        twin.size = self.size
+        return twin
+
+
+def _size_of(content: ContentBlock) -> int:
+    """Count the characters of a content block, as far as they can be many."""
+    inside = getattr(content, "resource", content)
+    return BLOCK_CHARACTERS + sum(len(getattr(inside, name, None) or "") for name in ("text", "data", "blob"))
 
 
 def _text_of(content: ContentBlock) -> str:
@@ -191,12 +226,99 @@ def _text_of(content: ContentBlock) -> str:
 
 
 @final
-class Transcript:
-    """What one turn has brought."""
+class History:
+    """The messages of a session, as many as are remembered.
 
-    __slots__ = ("_by_id", "_open", "messages", "plan", "tool_calls", "usage")
+    Messages that a turn puts together are in it as they are. Chunks outside of turns are put together here;
+    when they go on with a message of a turn, it is with a copy: a turn that has ended does not change.
+    """
+
+    __slots__ = ("_by_id", "_last", "_messages", "_open", "_size", "lost")
 
     def __init__(self) -> None:
+        self.lost = 0
+        """Messages that were forgotten."""
+        self._messages: deque[Message] = deque()
+        self._by_id: dict[tuple[str, str], Message] = {}
+        self._size = 0
+        self._last: Message | None = None
+        """The message that grew last, whose size may not be counted yet."""
+        self._open: Message | None = None
+        """The message, put together here, that a chunk without an id would continue."""
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The messages, oldest first."""
+        return tuple(self._messages)
+
+    def follow(self, message: Message) -> None:
+        """Chunks go to this message from now on; it is entered if it is new."""
+        self._open = None
+        if self._last is not None:
+            self._count(self._last)
+        self._last = message
+        if message.counted is None:
+            message.counted = 0
+            self._messages.append(message)
+            if message.message_id is not None:
+                self._by_id[message.role, message.message_id] = message
+        while len(self._messages) > MAX_MESSAGES or (
+            self._size > MAX_MESSAGE_CHARACTERS and len(self._messages) > 1
+        ):
+            self._forget(self._messages.popleft())
+            self.lost += 1
+
+    def _count(self, message: Message) -> None:
+        if message.counted is not None:
+            self._size += message.size - message.counted
+            message.counted = message.size
+
+    def _forget(self, message: Message) -> None:
+        self._size -= message.counted or 0
+        # It may still grow in its turn. That is nothing to this history any more.
+        message.counted = None
+        if message is self._last:
+            self._last = None
+        key = (message.role, message.message_id or "")
+        if self._by_id.get(key) is message:
+            del self._by_id[key]
+
+    def add_chunk(self, role: Literal["agent", "user", "thought"], chunk: ContentChunk) -> None:
+        """Append a chunk that belongs to no turn to its message, or begin one with it."""
+        message = self._open
+        id = chunk.message_id
+        if message is None or message.role != role or message.message_id != id:
+            known = None if id is None else self._by_id.get((role, id))
+            message = Message(role, id) if known is None else known.copy()
+            if known is not None:
+                self._replace(known, message)
+            self.follow(message)
+            self._open = message
+        message.add(chunk.content)
+
+    def _replace(self, old: Message, new: Message) -> None:
+        self._count(old)
+        self._messages[self._messages.index(old)] = new
+        new.counted, old.counted = old.counted, None
+        self._by_id[new.role, new.message_id or ""] = new
+
+    def close_message(self) -> None:
+        """What follows is not part of the message before, unless it says so by its id."""
+        self._open = None
+
+
+@final
+class Transcript:
+    """What one turn has brought.
+
+    Args:
+        history: takes note of its messages.
+    """
+
+    __slots__ = ("_by_id", "_open", "history", "messages", "plan", "tool_calls", "usage")
+
+    def __init__(self, history: History | None = None) -> None:
+        self.history = history
         self.messages: list[Message] = []
         self.tool_calls: dict[str, ToolCallState] = {}
         self.plan: list[PlanEntry] | None = None
@@ -222,6 +344,8 @@ class Transcript:
                 if id is not None:
                     self._by_id[role, id] = message
             self._open = message
+            if self.history is not None:
+                self.history.follow(message)
         message.add(chunk.content)
 
     def close_message(self) -> None:
@@ -235,6 +359,7 @@ class SessionState:
 
     Attributes:
         modes: the modes there are and the current one; None where the agent has none.
+        models: the models there are and the current one, from agents that offer them so; see `ModelState`.
         config_options: the options there are and their values, in the agent's order.
         commands: the slash commands there are.
         title: what people call the session.
@@ -245,6 +370,7 @@ class SessionState:
     """
 
     modes: SessionModeState | None = None
+    models: ModelState | None = None
     config_options: list[SessionConfigOption] = attrs.field(factory=list["SessionConfigOption"])
     commands: list[AvailableCommand] = attrs.field(factory=list[AvailableCommand])
     title: str | None = None
@@ -252,6 +378,49 @@ class SessionState:
     usage: UsageUpdate | None = None
     plan: list[PlanEntry] | None = None
     tool_calls: dict[str, ToolCallState] = attrs.field(factory=dict[str, ToolCallState])
+    history: History = attrs.field(factory=History, repr=False, eq=False, kw_only=True)
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """What was said, oldest first, as far as the agent has told it: the newest `MAX_MESSAGES` messages
+        and `MAX_MESSAGE_CHARACTERS` characters. Agents do not repeat what they are sent as a prompt."""
+        return self.history.messages
+
+    def without_conversation(self) -> SessionState:
+        """Return what is known of the session apart from what was said and done in it."""
+        modes = None if self.modes is None else attrs.evolve(self.modes)
+        models = None if self.models is None else attrs.evolve(self.models)
+        return attrs.evolve(self, modes=modes, models=models, plan=None, tool_calls={}, history=History())
+
+    def become(self, other: SessionState) -> None:
+        """Take over everything that another one says."""
+        for attribute in attrs.fields(SessionState):
+            setattr(self, attribute.name, getattr(other, attribute.name))
+
+    def chosen(self) -> None:
+        """The config options have changed: what they say about the mode and the model holds (I6)."""
+        mode, model = chosen_value(self.config_options, "mode"), chosen_value(self.config_options, "model")
+        modes, models = self.modes, self.models
+        if modes is not None and any(mode == each.id for each in modes.available_modes):
+            assert mode is not None
+            modes.current_mode_id = mode
+        if models is not None and any(model == each.model_id for each in models.available_models):
+            assert model is not None
+            models.current_model_id = model
+
+    def enter_mode(self, mode_id: str) -> None:
+        """The session is in that mode now."""
+        if self.modes is None:
+            self.modes = SessionModeState(mode_id, [])
+        else:
+            self.modes.current_mode_id = mode_id
+        self.config_options = with_choice(self.config_options, "mode", mode_id)
+
+    def use_model(self, model_id: str) -> None:
+        """The session uses that model now."""
+        if self.models is not None:
+            self.models.current_model_id = model_id
+        self.config_options = with_choice(self.config_options, "model", model_id)
 
     def merge_tool_call(self, update: ToolCall | ToolCallUpdate) -> ToolCallState:
         """Merge an update into the tool call that it names, which it creates if need be (T4)."""
@@ -266,38 +435,41 @@ class SessionState:
 
 def fold(update: SessionUpdate, state: SessionState, transcript: Transcript | None) -> None:
     """Fold an update into the state of its session and the transcript of its turn, if there is one."""
-    if type(update) is AgentMessageChunk and transcript is not None:
+    if type(update) is AgentMessageChunk:
         # By far the most frequent update.
-        transcript.add_chunk("agent", update)
+        (state.history if transcript is None else transcript).add_chunk("agent", update)
         return
     folder = _FOLDERS.get(update.__class__)
     if folder is not None:
         folder(update, state, transcript)
-    elif transcript is not None:
-        transcript.close_message()
+    else:
+        _log(state, transcript).close_message()
+
+
+def _log(state: SessionState, transcript: Transcript | None) -> Transcript | History:
+    """Return where messages are put together now."""
+    return state.history if transcript is None else transcript
 
 
 def _thought_chunk(update: AgentThoughtChunk, state: SessionState, transcript: Transcript | None) -> None:
-    if transcript is not None:
-        transcript.add_chunk("thought", update)
+    _log(state, transcript).add_chunk("thought", update)
 
 
 def _user_chunk(update: UserMessageChunk, state: SessionState, transcript: Transcript | None) -> None:
-    if transcript is not None:
-        transcript.add_chunk("user", update)
+    _log(state, transcript).add_chunk("user", update)
 
 
 def _tool_call(update: ToolCall | ToolCallUpdate, state: SessionState, transcript: Transcript | None) -> None:
     merged = state.merge_tool_call(update)
+    _log(state, transcript).close_message()
     if transcript is not None:
-        transcript.close_message()
         transcript.tool_calls[merged.tool_call_id] = merged
 
 
 def _plan(update: Plan, state: SessionState, transcript: Transcript | None) -> None:
     state.plan = update.entries
+    _log(state, transcript).close_message()
     if transcript is not None:
-        transcript.close_message()
         transcript.plan = update.entries
 
 
@@ -313,14 +485,12 @@ def _commands(update: AvailableCommandsUpdate, state: SessionState, transcript: 
 
 
 def _mode(update: CurrentModeUpdate, state: SessionState, transcript: Transcript | None) -> None:
-    if state.modes is None:
-        state.modes = SessionModeState(update.current_mode_id, [])
-    else:
-        state.modes.current_mode_id = update.current_mode_id
+    state.enter_mode(update.current_mode_id)
 
 
 def _config(update: ConfigOptionUpdate, state: SessionState, transcript: Transcript | None) -> None:
     state.config_options = update.config_options
+    state.chosen()
 
 
 def _info(update: SessionInfoUpdate, state: SessionState, transcript: Transcript | None) -> None:

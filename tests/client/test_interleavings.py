@@ -1,4 +1,4 @@
-"""Permission requests under every interleaving that Hypothesis thinks of: each gets exactly one answer (P1)."""
+"""Permission requests in every interleaving that Hypothesis thinks of: one answer each (P1)."""
 
 from __future__ import annotations
 

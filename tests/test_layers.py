@@ -19,6 +19,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("_errors", "_peer"),
     ("transports",),
     ("client", "agent"),
+    ("model",),
     ("workspace",),
     ("testing",),
     ("cli", "demo"),

@@ -590,7 +590,7 @@ async def test_messages_may_hold_any_content(autojump_clock: Clock) -> None:
 async def test_a_history_with_tools_of_the_host_is_told_in_words(autojump_clock: Clock) -> None:
     async def script(wire: Wire) -> None:
         await wire.new_session("s1")
-        expected = 'User: add\n\nAssistant: \n\n[called the tool add with {"a": 1}]\n\nTool: 2'
+        expected = 'User: add\n\nAssistant: [called the tool add with {"a": 1}]\n\nTool: 2'
         await reply(wire, expected, "It is 2.")
         await reply(wire, "thanks", "welcome")
 

@@ -45,12 +45,20 @@ OUTPUT = {
     "in_memory": r"You said: hello\n",
     "own_stream": r"You said: hello\n",
     "serve_files": r"milk, bread\n\nno such file\n",
+    "plan_mode": r"rejected: Write hello\.txt\nI may not write, so .*\nwritten: False\n",
+    "live_transcript": r"(?s)  \(thinks: .*\[tool_call ls: .*  picked allow-once\n.*"
+    r"reply: I have written hello\.txt\.\n",
+    "stop_warm": r"stopped after: 'Thinking '\nI see notes\.txt\.\nsessions: 1\n",
+    "approval_timeout": r"Write hello\.txt\? \[y/n\] I have written hello\.txt\.\nI may not write, .*\n",
+    "model_stream": r"tool_call:ls:acp\ntool_result:ls:acp\nI see notes\.txt\.\n"
+    r"ls-agent: 1 turn, 2 messages\n",
+    "ten_agents": r"[1-9] answers, out of time: True\n",
     "content_blocks": r"TextContent ResourceLink \nnot sent: promptCapabilities\.image\n",
 }
 """What a host prints, as a pattern for the whole of it. The working directory holds one file, notes.txt."""
 
-AGENTS = {"first_agent", "tool_agent", "saved_sessions"}
-"""Agents, which have a test of their own below."""
+AGENTS = {"first_agent", "tool_agent", "saved_sessions", "ls_agent"}
+"""Agents, which have a test of their own below, or hosts above that drive them."""
 
 
 def test_every_example_is_tested() -> None:

@@ -39,6 +39,21 @@ class ModelMessage:
     tool_call_id: str | None = None
     is_error: bool = False
 
+    @staticmethod
+    def history(messages: Messages) -> list[ModelMessage]:
+        """Return messages as a history; a next message alone is one of the user's.
+
+        Args:
+            messages: the next message, or a history.
+
+        Raises:
+            LocalProtocolError: that is neither, or a history that asks nothing.
+        """
+        items = _history_of(messages)
+        if items is None:
+            return [ModelMessage("user", cast(PromptContent, messages))]
+        return items
+
     @property
     def text(self) -> str:
         """The text in its content; other content is left out."""
@@ -83,16 +98,24 @@ def read_messages(messages: Messages, capabilities: PromptCapabilities) -> Asked
         LocalProtocolError: that is neither, or a history that asks nothing.
         CapabilityError: there is content of a kind that the agent did not advertise.
     """
-    items: object = messages
-    if _is_sequence(items):
-        if not items:
-            raise LocalProtocolError("there are no messages; give at least one")
-        if any(isinstance(item, (tuple, ModelMessage)) for item in items):
-            return Asked([_entry(item, capabilities) for item in _checked(items)], whole=True)
-        if _is_tuple(items) and isinstance(items[0], str) and items[0] in _ROLES:
-            raise LocalProtocolError(f"a history is a list of pairs: [{items!r}] rather than {items!r}")
-    # Whatever else it is: this says what may be in a prompt.
-    return Asked([("user", prompt_blocks(cast(PromptContent, messages), capabilities))], whole=False)
+    history = _history_of(messages)
+    if history is None:
+        # Whatever else it is: this says what may be in a prompt.
+        return Asked([("user", prompt_blocks(cast(PromptContent, messages), capabilities))], whole=False)
+    return Asked([_entry(message, capabilities) for message in history], whole=True)
+
+
+def _history_of(messages: object) -> list[ModelMessage] | None:
+    """Return the messages of a history, None for something that may be a next message."""
+    if not _is_sequence(messages):
+        return None
+    if not messages:
+        raise LocalProtocolError("there are no messages; give at least one")
+    if any(isinstance(item, (tuple, ModelMessage)) for item in messages):
+        return _checked(messages)
+    if _is_tuple(messages) and isinstance(messages[0], str) and messages[0] in _ROLES:
+        raise LocalProtocolError(f"a history is a list of pairs: [{messages!r}] rather than {messages!r}")
+    return None
 
 
 def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
@@ -122,7 +145,8 @@ def _of_pair(item: object) -> ModelMessage:
 
 
 def _entry(message: ModelMessage, capabilities: PromptCapabilities) -> Entry:
-    blocks = prompt_blocks(message.content, capabilities)
+    silent = message.tool_calls and message.content == ""
+    blocks = [] if silent else prompt_blocks(message.content, capabilities)
     for call in message.tool_calls:
         blocks.append(
             TextContent(f"[called the tool {call.name} with {json.dumps(call.arguments, default=str)}]")

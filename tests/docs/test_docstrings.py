@@ -18,9 +18,17 @@ import pytest
 
 import trio_acp
 import trio_acp.agent
+import trio_acp.model
 from trio_acp.schema import WireObject
 
-MODULES = ["trio_acp", "trio_acp.client", "trio_acp.agent", "trio_acp.schema", "trio_acp.transports"]
+MODULES = [
+    "trio_acp",
+    "trio_acp.client",
+    "trio_acp.agent",
+    "trio_acp.model",
+    "trio_acp.schema",
+    "trio_acp.transports",
+]
 
 SELF_EXPLAINING = {"self", "cls", "exc_type", "exc", "traceback", "task_status"}
 """Parameters that mean the same everywhere in Trio and Python."""

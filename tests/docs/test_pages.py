@@ -18,6 +18,7 @@ import pytest
 import trio_acp
 import trio_acp.agent
 import trio_acp.client
+import trio_acp.model
 import trio_acp.schema
 import trio_acp.transports
 from trio_acp.schema import METHODS, AgentCapabilities, ClientCapabilities, SessionUpdate, WireObject
@@ -58,7 +59,8 @@ def documented_names() -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "module", [trio_acp, trio_acp.client, trio_acp.agent, trio_acp.schema, trio_acp.transports]
+    "module",
+    [trio_acp, trio_acp.client, trio_acp.agent, trio_acp.model, trio_acp.schema, trio_acp.transports],
 )
 def test_the_reference_has_every_public_name(module: Any) -> None:
     assert sorted(set(module.__all__) - documented_names() - {"__version__"}) == []
@@ -69,7 +71,7 @@ def test_the_reference_has_every_public_name(module: Any) -> None:
 UNITS = {"": 1, "s": 1, "KiB": 1024, "MiB": 1024 * 1024}
 ROOMS = {"_core": "core", "_peer": "connection", "_pacing": "connection", "_errors": "errors"}
 """What the page calls the private parts of the library; public packages have their own names."""
-LAYERS = {"core", "connection", "errors", "schema", "transports", "client", "agent", "workspace"}
+LAYERS = {"core", "connection", "errors", "schema", "transports", "client", "agent", "model", "workspace"}
 """The parts whose limits the page lists; programs on top of them have limits of their own taste."""
 NOT_A_LIMIT = {"STDIN", "STDOUT", "STDERR", "VERSION", "PROTOCOL_VERSION"}
 

@@ -129,7 +129,7 @@ async def test_what_ends_a_question_without_a_decision_is_told_too(
     ]
 
 
-async def test_time_that_is_up_can_mean_no_and_the_turn_goes_on(
+async def test_time_that_is_up_may_mean_no_and_the_turn_goes_on(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """F3: answered at that moment, also while the handler cannot be ended."""

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import attrs
@@ -131,7 +131,7 @@ async def form_defaults(schema: ElicitationSchema) -> dict[str, ElicitationConte
     for name, field in schema.properties.items():
         default: Any = getattr(field, "default", None)
         if default is not None and not await _problems(name, field, default):
-            found[name] = list(default) if isinstance(default, list) else default
+            found[name] = list(cast("list[str]", default)) if isinstance(default, list) else default
     return found
 
 
@@ -238,7 +238,8 @@ def _number_problems(field: NumberPropertySchema | IntegerPropertySchema, value:
 
 
 def _choice_problems(field: MultiSelectPropertySchema, value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    chosen = cast("list[object]", value) if isinstance(value, list) else None
+    if chosen is None or not all(isinstance(each, str) for each in chosen):
         return ["has to be a list of choices"]
     items = field.items
     choices: list[str]
@@ -248,12 +249,12 @@ def _choice_problems(field: MultiSelectPropertySchema, value: Any) -> list[str]:
         choices = [choice.const for choice in items.any_of]
     else:
         return ["offers choices of a type that this program does not know"]
-    if any(each not in choices for each in value):
+    if any(each not in choices for each in chosen):
         return ["has a choice that is not offered"]
-    if len(set(value)) != len(value):
+    if len(set(chosen)) != len(chosen):
         return ["has a choice twice"]
-    if field.min_items is not None and len(value) < field.min_items:
+    if field.min_items is not None and len(chosen) < field.min_items:
         return [f"needs at least {field.min_items} choices"]
-    if field.max_items is not None and len(value) > field.max_items:
+    if field.max_items is not None and len(chosen) > field.max_items:
         return [f"may have at most {field.max_items} choices"]
     return []

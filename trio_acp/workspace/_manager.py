@@ -7,7 +7,7 @@ import math
 import os
 import shlex
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Final, TypeAlias, cast, final
 
 import trio
@@ -51,6 +51,8 @@ DEFAULT_MAX_TOTAL_BYTES: Final = 64 * 1024 * 1024
 
 MAX_RELEASED: Final = 256
 """Released terminals that can still be looked up; the oldest are forgotten first."""
+
+_Group: TypeAlias = "BaseExceptionGroup[BaseException]"
 
 CommandLinePolicy: TypeAlias = Callable[[str], Sequence[str] | None]
 """Makes a program and arguments of a whole command line; None refuses it. Called in a worker thread."""
@@ -463,10 +465,10 @@ def _without_group(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return what one terminal has raised as itself; cancellations go below it."""
     rest = group.split(trio.Cancelled)[1]
     found: BaseException = group if rest is None else rest
-    while isinstance(found, BaseExceptionGroup):
-        members: Iterable[BaseException] = cast("BaseExceptionGroup[BaseException]", found).exceptions
-        first, *more = members
-        if more and rest is not None:
-            break
-        found = first
+    while (members := _members(found)) and (len(members) == 1 or rest is None):
+        found = members[0]
     return found
+
+
+def _members(error: BaseException) -> Sequence[BaseException]:
+    return cast(_Group, error).exceptions if isinstance(error, BaseExceptionGroup) else ()

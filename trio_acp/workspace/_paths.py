@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -99,7 +99,7 @@ class Root:
 @contextmanager
 def find_place(
     roots: Sequence[Root], base: str, path: str, *, create_parents: bool = False
-) -> Iterator[Place]:
+) -> Generator[Place]:
     """Walk to a path and hand out the directory and the name that it leads to.
 
     The name need not exist. Where it was a symbolic link, the walk has followed it.

@@ -67,6 +67,8 @@ class AgentConnection:
         self.notification_tasks = 0
         self._stream = stream
         self._nursery: trio.Nursery | None = None
+        self._ending = False
+        """The nursery may close at any moment, so the read loop starts nothing in it any more."""
         self._ended = trio.Event()
         self._reason: AcpError | None = None
         self._callback_error: BaseException | None = None
@@ -99,10 +101,12 @@ class AgentConnection:
                         self._nursery = tasks
                         # Not by io.start: cancelled in it, the shielded peer could never be reached again.
                         io.start_soon(self.peer.run)
-                        await self._ended.wait()
-                        tasks.cancel_scope.cancel()
+                        try:
+                            await self._ended.wait()
+                        finally:
+                            self._ending = True
+                            tasks.cancel_scope.cancel()
                 finally:
-                    self._nursery = None
                     await self._finish()  # noqa: ASYNC102 - each of its waits is shielded and bounded
         except BaseExceptionGroup as group:
             failure = sole_error(group)
@@ -146,8 +150,8 @@ class AgentConnection:
     # Tasks -------------------------------------------------------------------------------------------
 
     def _start_soon(self, task: Callable[[], Awaitable[None]]) -> None:
-        if self._nursery is None:
-            raise InternalError("the agent is shutting down; nothing new can be started")
+        # From the read loop only before the end; from a task, which keeps the nursery open, always.
+        assert self._nursery is not None
         self._running += 1
         self._nursery.start_soon(self._run, task)
 
@@ -230,6 +234,9 @@ class AgentConnection:
 
     def request(self, request: IncomingRequest) -> None:
         """Answer a request, or start the task that does."""
+        if self._ending:
+            request.refuse(InternalError("the agent is shutting down; nothing new can be started"))
+            return
         try:
             take_request(self, request)
         except SchemaError as error:
@@ -239,6 +246,8 @@ class AgentConnection:
 
     def notification(self, method: str, params: dict[str, Any], size: int) -> None:
         """Act on a notification; what is unknown or malformed is dropped (W5)."""
+        if self._ending:
+            return
         try:
             take_notification(self, method, params)
         except (SchemaError, RequestError) as error:

@@ -443,9 +443,12 @@ class ClientConnection:
         while (turn := self._turn_to_wait_for()) is not None:
             taken = turn.buffer.taken
             self._room = turn.buffer.expect_room()
+            turn.reading_paused = True
             with trio.move_on_after(self.options.stall_timeout) as scope:
                 await self._room.wait()
             self._room = None
+            turn.reading_paused = False
+            turn.active()
             if scope.cancelled_caught and turn.buffer.taken == taken:
                 items, size = turn.buffer.items, turn.buffer.size
                 turn.buffer.release()

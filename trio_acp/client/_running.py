@@ -101,6 +101,8 @@ class RunningTurn:
         self.response: PromptResponse | None = None
         """The agent's answer to the prompt, if it was a result."""
         self.cancel_requested = False
+        self.reading_paused = False
+        """Its consumer has more than enough to take: what the agent does meanwhile is not seen."""
         self.unwinding = False
         """Its scope, or one around it, was cancelled: a new task in its nursery would not get anywhere."""
         self.abandoned = False
@@ -252,8 +254,8 @@ class RunningTurn:
             if now >= permission.deadline:
                 # Answered at this moment, also when the handler cannot be ended yet.
                 self._permission_expired(permission)
-        if len(self._handlers):
-            # The agent waits for an answer of ours, perhaps of the user: that is not idleness.
+        if len(self._handlers) or self.reading_paused:
+            # The agent waits for an answer of ours, or to be read: that is not idleness.
             self._last_activity = now
         elif now >= self._last_activity + self._idle_timeout and not self.over.is_set():
             self.fail(

@@ -28,6 +28,7 @@ MODULES = [
     "trio_acp.model",
     "trio_acp.schema",
     "trio_acp.transports",
+    "trio_acp.workspace",
 ]
 
 SELF_EXPLAINING = {"self", "cls", "exc_type", "exc", "traceback", "task_status"}

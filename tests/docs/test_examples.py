@@ -53,6 +53,9 @@ OUTPUT = {
     "model_stream": r"tool_call:ls:acp\ntool_result:ls:acp\nI see notes\.txt\.\n"
     r"ls-agent: 1 turn, 2 messages\n",
     "ten_agents": r"[1-9] answers, out of time: True\n",
+    "workspace_host": r"Shout the notes: allow_once \(edits are fine\)\n"
+    r"Post the notes: reject_once \(unattended\)\ncat: MILK, BREAD\n"
+    r"refused: path: outside of the directories of this session\nexit code 0\n",
     "content_blocks": r"TextContent ResourceLink \nnot sent: promptCapabilities\.image\n",
 }
 """What a host prints, as a pattern for the whole of it. The working directory holds one file, notes.txt."""

@@ -21,6 +21,7 @@ import trio_acp.client
 import trio_acp.model
 import trio_acp.schema
 import trio_acp.transports
+import trio_acp.workspace
 from trio_acp.schema import METHODS, AgentCapabilities, ClientCapabilities, SessionUpdate, WireObject
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -60,7 +61,15 @@ def documented_names() -> set[str]:
 
 @pytest.mark.parametrize(
     "module",
-    [trio_acp, trio_acp.client, trio_acp.agent, trio_acp.model, trio_acp.schema, trio_acp.transports],
+    [
+        trio_acp,
+        trio_acp.client,
+        trio_acp.agent,
+        trio_acp.model,
+        trio_acp.schema,
+        trio_acp.transports,
+        trio_acp.workspace,
+    ],
 )
 def test_the_reference_has_every_public_name(module: Any) -> None:
     assert sorted(set(module.__all__) - documented_names() - {"__version__"}) == []

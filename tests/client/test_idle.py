@@ -121,21 +121,15 @@ async def test_the_clock_stands_still_while_reading_is_paused_for_the_consumer(
         prompt = await wire.prompt()
         for _ in range(200):
             await wire.text("a")
-        await wire.expect("session/cancel")
-        await wire.end(prompt, "cancelled")
+        await wire.end(prompt)
 
     options = AcpOptions(idle_timeout=10, max_buffered_updates=160)
     async with Scene(script, options, limit=1000) as (agent, _wire):
         session = await agent.new_session()
         taken = 0
-        with pytest.raises(trio.TooSlowError, match="idle_timeout"):
-            async with session.prompt("x") as turn:
-                async for _ in turn:
-                    taken += 1
-                    if taken == 200:
-                        last = trio.current_time()
-                    elif taken % 5 == 0:
-                        await trio.sleep(6)
-        assert taken == 200
-        # Everything was read by then, so that now the silence is the agent's.
-        assert trio.current_time() - last == pytest.approx(10, abs=6)
+        async with session.prompt("x") as turn:
+            async for _ in turn:
+                taken += 1
+                if taken % 5 == 0:
+                    await trio.sleep(6)
+        assert (taken, turn.stop_reason) == (200, "end_turn")

@@ -25,7 +25,7 @@ def record(params: dict[str, Any]) -> None:
             pass  # there are more kinds, and will be others
 
 
-async def allow(request: PermissionRequest) -> Decision:
+async def allow(request: PermissionRequest) -> Decision:  # noqa: ASYNC124 - handlers are async
     option = request.first_allow()
     if option is None:
         return Cancelled()

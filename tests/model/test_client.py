@@ -63,7 +63,7 @@ class Model:
         reply = await self.generate(messages)
         assert isinstance(reply, ModelReply)
 
-        async def events() -> AsyncGenerator[ModelEvent, None]:
+        async def events() -> AsyncGenerator[ModelEvent, None]:  # noqa: ASYNC900 - no scope in it
             for word in reply.text.split():
                 await trio.lowlevel.checkpoint()
                 yield TextDelta(word)
@@ -401,7 +401,7 @@ def stream_of(*events: Any) -> Any:
 
     @contextlib.asynccontextmanager
     async def generate_stream(messages: Any) -> AsyncGenerator[Any, None]:
-        async def each() -> AsyncGenerator[Any, None]:
+        async def each() -> AsyncGenerator[Any, None]:  # noqa: ASYNC900 - no scope in it
             for event in events:
                 if isinstance(event, BaseException):
                     raise event
@@ -512,7 +512,7 @@ class Patient:
 
     @contextlib.asynccontextmanager
     async def generate_stream(self, messages: Any) -> AsyncGenerator[Any, None]:
-        async def events() -> AsyncGenerator[Any, None]:
+        async def events() -> AsyncGenerator[Any, None]:  # noqa: ASYNC900 - no scope in it
             while True:
                 await trio.lowlevel.checkpoint()
                 yield TextDelta("a")
@@ -571,8 +571,8 @@ async def test_a_failure_while_the_stream_is_cancelled_leaves_it_alone() -> None
             await trio.sleep_forever()
         except trio.Cancelled as cancelled:
             if grouped:
-                raise BaseExceptionGroup("", [cancelled, KeyError("mine")]) from None
-            raise KeyError("mine") from None
+                raise BaseExceptionGroup("", [cancelled, KeyError("mine")]) from None  # noqa: ASYNC104
+            raise KeyError("mine") from None  # noqa: ASYNC104
         raise AssertionError
 
     async def use(grouped: bool, *, within: trio.CancelScope | None = None) -> None:
@@ -600,7 +600,7 @@ async def test_several_failures_while_the_stream_is_cancelled_stay_a_group() -> 
         try:
             await trio.sleep_forever()
         except trio.Cancelled as cancelled:
-            raise BaseExceptionGroup("", [cancelled, KeyError("a"), KeyError("b")]) from None
+            raise BaseExceptionGroup("", [cancelled, KeyError("a"), KeyError("b")]) from None  # noqa: ASYNC104
         yield
 
     with pytest.RaisesGroup(KeyError, KeyError):

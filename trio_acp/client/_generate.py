@@ -221,11 +221,11 @@ class _Watcher:
         self._nursery.cancel_scope.cancel()
         try:
             # Not given what the block raises, so that it leaves as itself and not in a group.
-            await self._manager.__aexit__(None, None, None)
-        except BaseException as error:
+            await self._manager.__aexit__(None, None, None)  # noqa: ASYNC102 - ends a task that only waits
+        except BaseException as error:  # noqa: ASYNC103 - what goes on instead is real
             left = unwrapped(error)
             if exc is None or not only_cancelled(left):
-                raise left from None
+                raise left from None  # noqa: ASYNC104 - the cancellation itself, where there is no more
 
 
 @final
@@ -325,7 +325,8 @@ class GenerateStream:
         assert self._stack is not None
         if exc is None:
             self.turn.cancel()  # left early; nothing happens after the end
-        return bool(await self._stack.__aexit__(exc_type, exc, traceback))
+        # A turn's end is shielded and bounded by itself.
+        return bool(await self._stack.__aexit__(exc_type, exc, traceback))  # noqa: ASYNC102
 
     def __aiter__(self) -> GenerateStream:
         return self

@@ -70,11 +70,12 @@ class RunStream:
         self._nursery.cancel_scope.cancel()
         try:
             # Not given what the block raises, so that it leaves as itself and not in a group.
-            await self._manager.__aexit__(None, None, None)
-        except BaseException as error:
+            # It waits as long as the model needs to end, as any nursery does.
+            await self._manager.__aexit__(None, None, None)  # noqa: ASYNC102
+        except BaseException as error:  # noqa: ASYNC103 - what goes on instead is real
             left = _inside(error)
             if exc is None or not isinstance(left, trio.Cancelled):
-                raise left from None
+                raise left from None  # noqa: ASYNC104 - the cancellation itself, where there is no more
         finally:
             self._receive.close()
         if self._error is None or self._told:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 
 import pytest
 
@@ -14,6 +14,12 @@ from trio_acp.model._tools import problem_with
 class Point(TypedDict, total=False):
     x: int
     y: int | None
+
+
+class Line(TypedDict):
+    start: Annotated[Point, "where it begins"]
+    end: NotRequired[int]
+    width: Required[int]
 
 
 async def everything(  # type: ignore[no-untyped-def]
@@ -31,6 +37,7 @@ async def everything(  # type: ignore[no-untyped-def]
     table: dict[str, float],
     mapping: Mapping[str, Any],
     point: Point,
+    line: Line,
     *,
     maybe: int | None = None,
 ) -> str:
@@ -46,6 +53,12 @@ def test_the_schema_comes_from_the_signature() -> None:
     made = tool(everything)
     assert (made.name, made.description) == ("everything", "Take everything.")
     assert made.function is everything
+    point = {
+        "type": "object",
+        "properties": {"x": {"type": "integer"}, "y": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
+        "required": [],
+        "additionalProperties": False,
+    }
     properties = {
         "text": {"type": "string", "description": "some text"},
         "number": {"type": "integer"},
@@ -60,10 +73,15 @@ def test_the_schema_comes_from_the_signature() -> None:
         "bare": {"type": "array"},
         "table": {"type": "object", "additionalProperties": {"type": "number"}},
         "mapping": {"type": "object", "additionalProperties": {}},
-        "point": {
+        "point": point,
+        "line": {
             "type": "object",
-            "properties": {"x": {"type": "integer"}, "y": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
-            "required": [],
+            "properties": {
+                "start": {**point, "description": "where it begins"},
+                "end": {"type": "integer"},
+                "width": {"type": "integer"},
+            },
+            "required": ["start", "width"],
             "additionalProperties": False,
         },
         "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]},

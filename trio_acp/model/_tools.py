@@ -162,14 +162,7 @@ def _schema(hint: Any, where: str) -> dict[str, Any]:
     if hint in _SIMPLE:
         return {"type": _SIMPLE[hint]}
     if typing.is_typeddict(hint):
-        return {
-            "type": "object",
-            "properties": {
-                key: _schema(inner, f"{where}.{key}") for key, inner in typing.get_type_hints(hint).items()
-            },
-            "required": sorted(hint.__required_keys__),
-            "additionalProperties": False,
-        }
+        return _schema_of_typed_dict(hint, where)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         schema = _schema(args[0], where)
@@ -184,6 +177,25 @@ def _schema(hint: Any, where: str) -> dict[str, Any]:
     if origin in (dict, Mapping) and args[0] is str:
         return {"type": "object", "additionalProperties": _schema(args[1], where)}
     raise TypeError(f"{where}: {hint!r} has no JSON schema here; give the tool's parameters=...")
+
+
+def _schema_of_typed_dict(hint: Any, where: str) -> dict[str, Any]:
+    hints = typing.get_type_hints(hint, include_extras=True)
+    required: list[str] = []
+    properties: dict[str, Any] = {}
+    for key, inner in hints.items():
+        origin = typing.get_origin(inner)
+        marked = origin in (typing.Required, typing.NotRequired)
+        # The class itself cannot tell where annotations are texts.
+        if origin is typing.Required or (not marked and key in hint.__required_keys__):
+            required.append(key)
+        properties[key] = _schema(typing.get_args(inner)[0] if marked else inner, f"{where}.{key}")
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
 
 
 # Checking ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar, final
 
@@ -282,7 +283,7 @@ class Workspace:
             )
             try:
                 with open(descriptor, "wb", buffering=0) as file:
-                    if mode is not None:
+                    if mode is not None and sys.platform != "win32":
                         os.fchmod(descriptor, mode)
                     view = memoryview(data)
                     while view:

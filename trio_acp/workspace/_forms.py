@@ -92,7 +92,7 @@ answer before (at first nothing); returns the fields, or that the user declined 
 def form_handler(fill: FillForm) -> ElicitFormHandler:
     """Make a handler for ``AcpOptions(elicit_form=…)`` that sends only what fits the form.
 
-    An answer that does not fit goes back to the user with what is wrong, at most `MAX_FORM_ATTEMPTS` times;
+    An answer that does not fit goes back to the user with what is wrong, at most ``MAX_FORM_ATTEMPTS`` times;
     then ``cancel`` is answered.
 
     Cancellation: reaches ``fill``; what it returns afterwards is not sent.
@@ -140,7 +140,7 @@ async def check_form(schema: ElicitationSchema, content: FormContent) -> list[Fo
 
     Checked are required fields, types, ranges, lengths, formats, patterns and choices. Formats that are not
     known are not checked; nor are patterns that are no regular expressions, or take longer than
-    `PATTERN_TIMEOUT`, which is logged. A field that is None counts as left out.
+    ``PATTERN_TIMEOUT``, which is logged. A field that is None counts as left out.
 
     Args:
         schema: the form.

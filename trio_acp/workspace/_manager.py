@@ -243,7 +243,7 @@ class TerminalManager:
         """Return a terminal, None if there is none of that id any more.
 
         Released ones can be found too, so that a user interface can show what a tool call refers to; of these
-        the newest `MAX_RELEASED` are remembered, as far as there is room for their output.
+        the newest ``MAX_RELEASED`` are remembered, as far as there is room for their output.
 
         Args:
             terminal_id: its id.

@@ -5,14 +5,9 @@ from __future__ import annotations
 import codecs
 import logging
 import os
-import pty
 import signal
-import struct
-import subprocess
 import sys
-import termios
 from collections.abc import Callable, Mapping, Sequence
-from fcntl import ioctl
 from typing import Final, final
 
 import trio
@@ -22,6 +17,9 @@ from trio_acp.schema import TerminalExitStatus
 
 from ._output import OutputBuffer
 from ._tree import ProcessTree
+
+if sys.platform != "win32":  # pragma: no branch - POSIX
+    from ._spawn import spawn
 
 __all__ = ["Command", "RunningTerminal", "Terminal"]
 
@@ -47,15 +45,6 @@ READ_BYTES: Final = 64 * 1024
 
 DRAIN_READS: Final = 4
 """Reads that surely empty a pipe of what was in it at one moment, whoever goes on writing."""
-
-PTY_SIZE: Final = (24, 80)
-"""Rows and columns of a pty."""
-
-# Makes the pty its controlling terminal, which only the process itself can do, and becomes the command.
-_PTY_STARTER: Final = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-    "os.execv(sys.argv[1], sys.argv[2:])"
-)
 
 
 @final
@@ -162,33 +151,13 @@ class RunningTerminal:
 
     async def _spawn(self) -> trio.Process:
         command = self.command
-        # Each end is a file description of its own, so that the command's end stays in blocking mode.
-        ours, theirs = pty.openpty() if command.use_pty else os.pipe()
-        try:
-            argv: Sequence[str] = command.argv
-            executable = command.executable
-            if command.use_pty:
-                ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *PTY_SIZE, 0, 0))
-                argv = (sys.executable, "-IS", "-c", _PTY_STARTER, executable, *argv)
-                executable = sys.executable
-            process = await trio.lowlevel.open_process(
-                argv,
-                executable=executable,
-                stdin=theirs if command.use_pty else subprocess.DEVNULL,
-                stdout=theirs,
-                stderr=theirs,
-                cwd=command.cwd,
-                env=command.env,
-                start_new_session=True,
+        if sys.platform != "win32":
+            process, self._fd = await spawn(
+                command.executable, command.argv, command.cwd, command.env, use_pty=command.use_pty
             )
-        except BaseException:
-            os.close(ours)
-            raise
-        finally:
-            os.close(theirs)
-        os.set_blocking(ours, False)
-        self._fd = ours
-        return process
+            return process
+        else:  # pragma: no cover - a TerminalManager cannot be made there
+            raise OSError("terminals need a POSIX system")
 
     async def _supervise(self, process: trio.Process, tree: ProcessTree) -> None:
         try:

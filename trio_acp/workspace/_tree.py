@@ -70,17 +70,17 @@ class ProcessTree:
                 self._signal(pid, name)
 
     def _signal(self, pid: int, name: str) -> None:
-        # Through a descriptor: the number may have gone to another process since it was looked at.
-        assert sys.platform == "linux"
-        try:
-            process = os.pidfd_open(pid)
+        if sys.platform == "linux":  # pragma: no branch - nothing is found elsewhere
+            # Through a descriptor: the number may have gone to another process since it was looked at.
             try:
-                if self._has_mark(pid):
-                    signal.pidfd_send_signal(process, getattr(signal, name))
-            finally:
-                os.close(process)
-        except OSError:
-            pass  # ended in this moment, or belongs to another user by now
+                process = os.pidfd_open(pid)
+                try:
+                    if self._has_mark(pid):
+                        signal.pidfd_send_signal(process, getattr(signal, name))
+                finally:
+                    os.close(process)
+            except OSError:
+                pass  # ended in this moment, or belongs to another user by now
 
 
 def _environment(pid: int) -> bytes:
@@ -89,7 +89,8 @@ def _environment(pid: int) -> bytes:
 
 
 def _processes() -> list[int]:
-    if sys.platform != "linux":  # pragma: no cover - no /proc elsewhere
+    if sys.platform == "linux":
+        own = os.getpid()
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
+    else:  # pragma: no cover - no /proc elsewhere
         return []
-    own = os.getpid()
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]

@@ -201,7 +201,14 @@ REFUSED: list[tuple[str, bytes, Any, int, str]] = [
     (
         "the id is in use",
         b'{"id":"open","method":"m"}',
-        "open",
+        None,
+        -32600,
+        "id: 'open' belongs to a request that is still open",
+    ),
+    (
+        "the id is in use, and the params are an array",
+        b'{"id":"open","method":"m","params":[]}',
+        None,
         -32600,
         "id: 'open' belongs to a request that is still open",
     ),

@@ -106,7 +106,7 @@ ROWS = [
         b'{"id":' + b"9" * 100 + b',"method":"\xff"}\n',
         replies=((None, -32600),),
     ),
-    Row("the same id twice", b'{"id":7,"method":"m"}\n' * 2, requests=1, replies=((7, -32600),)),
+    Row("the same id twice", b'{"id":7,"method":"m"}\n' * 2, requests=1, replies=((None, -32600),)),
     Row("the id of a request that is being served", b'{"id":"theirs"}\n', replies=((None, -32600),)),
     Row("unknown notifications", b'{"method":"$/what"}\n{"method":"_x/y"}\n', notifications=2),
     Row("an answer to nothing", b'{"id":99,"result":1}\n{"id":"1","result":1}\n{"id":null,"result":1}\n'),

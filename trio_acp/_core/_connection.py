@@ -352,6 +352,11 @@ class Connection:
         if not isinstance(method, str):
             return self._refuse_message(id, "method: expected a string")
         name = method[:NAME_IN_REASON]
+        if is_request and id in self._inbound:
+            self._good()
+            # Under that id, the refusal would pass for the answer to the request that is open.
+            error = InvalidRequest(f"id: {brief(id)} belongs to a request that is still open")
+            return MessageRefused(f"{name}: its id {brief(id)} is in use", self._reply(None, error))
         params = message.get("params")
         if params is None:
             params = {}
@@ -367,11 +372,6 @@ class Connection:
             if method == CANCEL_REQUEST:
                 return self._cancel_requested(params)
             return NotificationReceived(method, params, size)
-        if id in self._inbound:
-            reply = self._reply(
-                id, InvalidRequest(f"id: {brief(id)} belongs to a request that is still open")
-            )
-            return MessageRefused(f"{name}: its id {brief(id)} is in use", reply)
         if len(self._inbound) >= MAX_OPEN_INBOUND_REQUESTS:
             reply = self._reply(id, InternalError("too many requests are open; wait for answers first"))
             return MessageRefused(f"{name}: too many open requests", reply)

@@ -95,4 +95,4 @@ def test_whatever_comes_at_whatever_moment_it_ends_and_the_agent_stays_warm(
             await agent.aclose()
         return hit.fired
 
-    assert every_step(run) > 100
+    assert every_step(run) > 50  # how many exactly is up to the scheduler, which shuffles

@@ -37,9 +37,9 @@ class _Call:
     """One call of a conversation, from its place in the line to its end."""
 
     def __init__(self) -> None:
-        self.stopped = False
+        self.stopped: bool = False
         self.turn: Turn | None = None
-        self.line = trio.CancelScope()
+        self.line: trio.CancelScope = trio.CancelScope()
         """Around the wait for its turn to come."""
 
     def stop(self) -> None:
@@ -70,7 +70,7 @@ class _Conversation:
         self._seen = Seen()
         self.session: Session | None = None
         self.call: _Call | None = None
-        self.users = 0
+        self.users: int = 0
         """Calls that run or wait in line."""
 
     def refuse_inner_call(self) -> None:
@@ -158,7 +158,7 @@ class Conversations:
         self._new_session = new_session
         self._kept: dict[str | None, _Conversation] = {}
         """The one that was used last is last."""
-        self.capabilities = capabilities
+        self.capabilities: PromptCapabilities = capabilities
 
     def get(self, id: str | None) -> _Conversation:
         """Return a conversation, a new one if need be; give the oldest idle one up if there are too many."""

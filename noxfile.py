@@ -17,7 +17,7 @@ nox.options.error_on_missing_interpreters = True
 
 PYTHONS = ["3.11", "3.12", "3.13"]
 PROJECT = nox.project.load_toml("pyproject.toml")
-CODE = ["trio_acp", "tests", "fuzz", "examples", "noxfile.py"]
+CODE = ["trio_acp", "pytest_trio_acp.py", "tests", "fuzz", "examples", "noxfile.py"]
 # What ruff's ASYNC rules lack: 1xx (nurseries, checkpoints), 2xx (blocking calls), 300, 4xx (exception
 # groups), 900 (async generators with scopes), 913 (a loop without a checkpoint).
 # 910, 911 and 912 want a checkpoint on every path: the library bends that rule where its documents say so.
@@ -79,7 +79,7 @@ def typing(session: nox.Session) -> None:
     """
     session.install("-e", ".[cli]", *group("test", "typing", "interop"))
     for platform in ("linux", "darwin", "win32"):
-        session.run("mypy", "--platform", platform, "trio_acp")
+        session.run("mypy", "--platform", platform, "trio_acp", "pytest_trio_acp.py")
     session.run("mypy", *existing("tests", "fuzz", "examples"))
     session.run("pyright")
     session.run("pyright", "--verifytypes", "trio_acp", "--ignoreexternal")

@@ -27,6 +27,8 @@ MODULES = [
     "trio_acp.agent",
     "trio_acp.model",
     "trio_acp.schema",
+    "trio_acp.testing",
+    "trio_acp.testing.strategies",
     "trio_acp.transports",
     "trio_acp.workspace",
 ]

@@ -20,6 +20,8 @@ import trio_acp.agent
 import trio_acp.client
 import trio_acp.model
 import trio_acp.schema
+import trio_acp.testing
+import trio_acp.testing.strategies
 import trio_acp.transports
 import trio_acp.workspace
 from trio_acp.schema import METHODS, AgentCapabilities, ClientCapabilities, SessionUpdate, WireObject

@@ -43,6 +43,8 @@ OUTPUT = {
     "watch_wire": r"(?s)--> initialize\n<-- answer\n--> session/new\n.*--> session/prompt\n"
     r"(<-- session/update\n)+<-- answer\n",
     "in_memory": r"You said: hello\n",
+    "rude_agent": r"the agent is gone: .+\nseen: initialize, session/new, session/prompt\n",
+    "every_checkpoint": r"cancelled at \d+ checkpoints, and legal each time\n",
     "own_stream": r"You said: hello\n",
     "serve_files": r"milk, bread\n\nno such file\n",
     "plan_mode": r"rejected: Write hello\.txt\nI may not write, so .*\nwritten: False\n",

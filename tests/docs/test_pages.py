@@ -69,6 +69,8 @@ def documented_names() -> set[str]:
         trio_acp.agent,
         trio_acp.model,
         trio_acp.schema,
+        trio_acp.testing,
+        trio_acp.testing.strategies,
         trio_acp.transports,
         trio_acp.workspace,
     ],

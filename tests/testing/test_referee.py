@@ -92,7 +92,8 @@ def test_a_legal_conversation_passes_wherever_it_was_seen(transcript: Transcript
 @given(illegal_conversations())
 def test_the_rule_that_is_broken_is_named(spoiled: tuple[Transcript, str]) -> None:
     transcript, rule = spoiled
-    assert rule_of(*((entry.sender, entry.message) for entry in transcript)) == rule
+    entries: list[Pair] = [(entry.sender, entry.message) for entry in transcript]
+    assert rule_of(*entries) == rule
 
 
 BROKEN: list[tuple[str, list[Pair]]] = [

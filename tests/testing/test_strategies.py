@@ -9,7 +9,16 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
-from trio_acp.schema import METHODS, ContentBlock, ElicitationSchema, Leniency, SchemaError, TextContent, structure, unstructure
+from trio_acp.schema import (
+    METHODS,
+    ContentBlock,
+    ElicitationSchema,
+    Leniency,
+    SchemaError,
+    TextContent,
+    structure,
+    unstructure,
+)
 from trio_acp.testing import Entry, Referee
 from trio_acp.testing.strategies import (
     InvalidPayload,
@@ -90,7 +99,11 @@ def test_forms_have_fields_now_and_then() -> None:
 
 def test_terminals_are_made_and_released_in_conversations() -> None:
     often = settings(QUICK, max_examples=2000)
-    talk = find(conversations(max_steps=20), lambda talk: bool(talk.sent_by("agent", "terminal/release")), settings=often)
+    talk = find(
+        conversations(max_steps=20),
+        lambda talk: bool(talk.sent_by("agent", "terminal/release")),
+        settings=often,
+    )
     methods = [entry.message.get("method") for entry in talk]
     assert methods.index("terminal/create") < methods.index("terminal/release")
 

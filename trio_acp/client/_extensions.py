@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar, cast, final, overload
 
 import attrs
 
+from trio_acp._errors import SchemaError
 from trio_acp.schema import METHODS, WireObject, structure, unstructure
 
 from ._scope import SessionScope
@@ -100,7 +102,7 @@ class Extensions(Mapping[str, Extension]):
 
         Raises:
             ValueError: it is a method of the protocol, or is registered already.
-            TypeError: a class is not derived from `WireObject`.
+            TypeError: a class is not derived from `WireObject`, or has a field of a type that cannot travel.
         """
         check_extension_name(name, ValueError)
         if name in self._methods:
@@ -108,6 +110,10 @@ class Extensions(Mapping[str, Extension]):
         for kind in (params, result):
             if kind is not None and not issubclass(kind, WireObject):
                 raise TypeError(f"{kind.__name__} has to be derived from trio_acp.schema.WireObject")
+            if kind is not None:
+                # A field that cannot travel is to be found now, and not at the first call.
+                with contextlib.suppress(SchemaError):
+                    structure(kind, None)
 
         def register(handler: Callable[[Any, SessionScope | None], Awaitable[Any]]) -> Any:
             self._methods[name] = Extension(handler, params, result)

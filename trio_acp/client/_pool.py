@@ -199,10 +199,11 @@ class AgentPool:
                     nursery.cancel_scope.cancel()
             if not life.stop.is_set():
                 place.died(trio.current_time() - born)
-        except AcpError as error:
-            if life.agent is not None:
+        except Exception as error:
+            failure = unwrapped(error)
+            if life.agent is not None or not isinstance(failure, AcpError):
                 raise  # not of the library's making: a hook of the application has raised it
-            life.error = error
+            life.error = failure
             place.died(0.0)
         finally:
             place.life = None

@@ -269,9 +269,9 @@ class History:
             self.lost += 1
 
     def _count(self, message: Message) -> None:
-        if message.counted is not None:
-            self._size += message.size - message.counted
-            message.counted = message.size
+        assert message.counted is not None  # it is in here
+        self._size += message.size - message.counted
+        message.counted = message.size
 
     def _forget(self, message: Message) -> None:
         self._size -= message.counted or 0
@@ -418,8 +418,8 @@ class SessionState:
 
     def use_model(self, model_id: str) -> None:
         """The session uses that model now."""
-        if self.models is not None:
-            self.models.current_model_id = model_id
+        assert self.models is not None  # the model was chosen from these
+        self.models.current_model_id = model_id
         self.config_options = with_choice(self.config_options, "model", model_id)
 
     def merge_tool_call(self, update: ToolCall | ToolCallUpdate) -> ToolCallState:

@@ -255,6 +255,8 @@ def leaf_for(kind: Any, bound: Any = None) -> Node | None:
 _LEAVES: dict[Any, Node] = {
     str: Leaf("a string", take_str, _plain_str),
     bool: Leaf("true or false", _take_bool, _plain),
+    # For classes of extensions: those of the protocol give their bounds.
+    int: _int_leaf(IntRange(-(2**63), 2**64 - 1)),
     float: Leaf("a number", _take_float, _plain),
     Any: Leaf("any JSON", _plain, _plain),
     dict[str, Any]: Leaf("an object", _take_object, _plain),

@@ -10,7 +10,7 @@ import enum
 import types
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import attrs
 from cattrs import Converter
@@ -86,14 +86,23 @@ class Field:
             return self.default()
 
 
+def _hints(cls: type[WireObject]) -> dict[str, Any]:
+    """Return the annotations of a class whose module has them as texts (``from __future__``); else nothing."""
+    if any(isinstance(attribute.type, str) for attribute in attrs.fields(cls)):
+        return get_type_hints(cls, include_extras=True)
+    return {}
+
+
 def _fields(cls: type[WireObject]) -> list[Field]:
     fields: list[Field] = []
+    hints = _hints(cls)
     for attribute in attrs.fields(cls):
         if attribute.name == "extra":
             continue
-        _, notes = _strip(attribute.type)
+        kind = hints.get(attribute.name, attribute.type)
+        _, notes = _strip(kind)
         marks = frozenset(note for note in notes if isinstance(note, Mark))
-        node = node_for(attribute.type)
+        node = node_for(kind)
         default: Any = attribute.default
         required = default is attrs.NOTHING
         if required:

@@ -78,7 +78,8 @@ async def test_a_handler_picks_from_what_there_is_or_leaves_it(
     async def pick(methods: Sequence[AuthMethod]) -> str | None:
         offered.append(methods)
         await trio.lowlevel.checkpoint()
-        return picks.pop(0)
+        choice: str | None = picks.pop(0)
+        return choice
 
     async def script(wire: Wire) -> None:
         await refuse(wire)

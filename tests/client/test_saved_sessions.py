@@ -185,7 +185,7 @@ def test_no_such_session_is_recognised_under_its_many_codes(error: BaseException
 
 BOTH = {"loadSession": True, "sessionCapabilities": {"resume": {}}}
 LOAD = {"loadSession": True}
-RESUME = {"sessionCapabilities": {"resume": {}}}
+RESUME: Any = {"sessionCapabilities": {"resume": {}}}
 GONE = (-32603, "Internal error", {"details": "Session not found"})
 BROKEN = (-32603, "disk full")
 

@@ -40,7 +40,8 @@ methods = [
 ]
 request = receive()
 note("terminal " + str("auth" in request["params"]["clientCapabilities"]))
-answer(request, {{"protocolVersion": 1, "authMethods": methods, "agentInfo": {{"name": "a", "version": str(known)}}}})
+info = {{"name": "a", "version": str(known)}}
+answer(request, {{"protocolVersion": 1, "authMethods": methods, "agentInfo": info}})
 while (message := receive()) is not None:
     if message.get("method") == "session/new":
         if known:
@@ -243,9 +244,11 @@ async def test_what_callbacks_raised_before_a_restart_still_leaves_the_block(age
         pass
 
     calls: list[Any] = []
+    called = trio.Event()
 
     def on_update(params: Any) -> None:
         calls.append(params)
+        called.set()
         raise Mine(len(calls))
 
     body = """
@@ -259,8 +262,7 @@ async def test_what_callbacks_raised_before_a_restart_still_leaves_the_block(age
             async with open_acp(agents.options(body, on_update=on_update)) as agent:
                 with trio.CancelScope(shield=True):
                     await agent.notify("_x/go")
-                    while not calls:
-                        await trio.sleep(0.01)
+                    await called.wait()
                     # The block is being left: nothing can live in it any more.
                     with pytest.raises(AgentStartError):
                         await agent.restart()

@@ -58,6 +58,7 @@ OUTPUT = {
     "workspace_host": r"Shout the notes: allow_once \(edits are fine\)\n"
     r"Post the notes: reject_once \(unattended\)\ncat: MILK, BREAD\n"
     r"refused: path: outside of the directories of this session\nexit code 0\n",
+    "recover_session": r"saved: plan\nresumed\nreplayed: \[[^\n]*'user'[^\n]*'agent'[^\n]*\]\n",
     "content_blocks": r"TextContent ResourceLink \nnot sent: promptCapabilities\.image\n",
 }
 """What a host prints, as a pattern for the whole of it. The working directory holds one file, notes.txt."""

@@ -87,7 +87,7 @@ class Field:
 
 
 def _hints(cls: type[WireObject]) -> dict[str, Any]:
-    """Return the annotations of a class whose module has them as texts (``from __future__``); else nothing."""
+    """Return the annotations of a class if they are texts (``from __future__ import``), else nothing."""
     if any(isinstance(attribute.type, str) for attribute in attrs.fields(cls)):
         return get_type_hints(cls, include_extras=True)
     return {}

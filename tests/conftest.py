@@ -7,6 +7,7 @@ import gc
 import inspect
 import os
 import pathlib
+import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -25,6 +26,11 @@ hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max
 hypothesis.settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev")
 )
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Shells start what is to run in the background so, and children inherit it: no test of Ctrl-C could pass.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # --- No test hangs ------------------------------------------------------------------------------------

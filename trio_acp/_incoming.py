@@ -9,6 +9,7 @@ import trio
 
 from ._core import InboundRequest, RequestId, RequestState
 from ._errors import (
+    CapabilityError,
     InternalError,
     InvalidParams,
     RequestCancelled,
@@ -140,6 +141,9 @@ def error_for_wire(error: Exception) -> RequestError:
         return error
     if isinstance(error, SchemaError):
         return InvalidParams(str(error))
+    if isinstance(error, CapabilityError):
+        # The one who can do something about it is the peer's user, and no secret is in a capability's name.
+        return InternalError(f"this needs {error.capability}, which is not offered")
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
         return ResourceNotFound("no such file or directory")
     if isinstance(error, OSError) and error.strerror:

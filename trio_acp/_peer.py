@@ -140,6 +140,8 @@ class Peer:
         self._scope = trio.CancelScope(shield=True)
         self._reason: AcpError | None = None
         self._outbox: deque[bytes | memoryview] = deque()
+        self._untapped: deque[tuple[bytes | bytearray, Any]] = deque()
+        """Frames that were made and have still to be shown to the tap: when they are queued."""
         self._outbox_bytes = 0
         self._wake_writer = trio.Event()
         self._writer_parked = False
@@ -475,6 +477,12 @@ class Peer:
         self._enqueue(frame)
 
     def _enqueue(self, frame: bytes) -> None:
+        self._queue(frame)
+        while self._untapped:
+            # Only now: what a tap sends in its turn is to come behind what it was shown.
+            self._show("sent", *self._untapped.popleft())
+
+    def _queue(self, frame: bytes) -> None:
         if self._write_error is not None:
             return
         rest: bytes | memoryview = frame
@@ -546,6 +554,12 @@ class Peer:
     # Wire tap ----------------------------------------------------------------------------------------
 
     def _tap(self, direction: Literal["sent", "received"], frame: bytes | bytearray, message: Any) -> None:
+        if direction == "sent":
+            self._untapped.append((frame, message))
+        else:
+            self._show(direction, frame, message)
+
+    def _show(self, direction: Literal["sent", "received"], frame: bytes | bytearray, message: Any) -> None:
         if self._on_wire is None:
             return
         shown: Any

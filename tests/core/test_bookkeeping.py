@@ -49,6 +49,21 @@ def test_an_answer_that_is_no_json_leaves_the_request_open_for_another() -> None
     assert json.loads(core.answer(request, 1)) == {"jsonrpc": "2.0", "id": "open", "result": 1}
 
 
+def test_a_tap_that_is_shown_an_answer_finds_the_request_answered() -> None:
+    found: list[list[Any]] = []
+    core = connection()
+    (request,) = core.open_inbound
+
+    def tap(direction: str, frame: bytes | bytearray, message: Any) -> None:
+        found.append([direction, request.state])
+        with pytest.raises(LocalProtocolError, match="once"):
+            core.answer(request, 2)
+
+    core.tap = tap
+    core.answer(request, 1)
+    assert found == [["sent", RequestState.ANSWERED]]
+
+
 def test_a_request_whose_params_are_no_json_is_not_opened() -> None:
     core = Connection()
     with pytest.raises(LocalProtocolError, match="JSON"):

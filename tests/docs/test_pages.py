@@ -134,6 +134,21 @@ def test_every_limit_in_the_library_is_in_the_page() -> None:
     assert sorted(numbers_in_the_library().keys() - listed) == [], "add it to docs/bounds.csv"
 
 
+def test_the_sums_on_the_page_are_made_of_the_limits() -> None:
+    def mebibytes(room: str, name: str) -> int:
+        return int(numbers_in_the_library()[room, name]) // UNITS["MiB"]
+
+    message = 3 * mebibytes("core", "DEFAULT_MAX_MESSAGE_BYTES")
+    backlog, early = mebibytes("client", "BACKLOG_BYTES"), mebibytes("client", "EARLY_BYTES")
+    unread = mebibytes("connection", "OUTBOX_HARD_BYTES")
+    turn = mebibytes("client", "DEFAULT_MAX_BUFFERED_BYTES")
+    page = " ".join(PAGES["memory.rst"].split())
+    parts = [message, backlog, early, backlog, unread]
+    assert f"{' + '.join(map(str, parts))} MiB for the connection and {turn + backlog} MiB for each" in page
+    assert f"bounded by {sum(parts)} + 100 × {1 + backlog} MiB" in page
+    assert f"Output that the agent does not read - {unread} MiB" in page
+
+
 # --- The protocol -------------------------------------------------------------------------------------
 
 COVERAGE = PAGES["coverage.rst"]

@@ -14,6 +14,7 @@ from tests.peer.helpers import Rig
 from trio_acp import _peer as module
 from trio_acp._errors import (
     AuthRequired,
+    CapabilityError,
     InternalError,
     InvalidParams,
     LocalProtocolError,
@@ -115,6 +116,7 @@ EXCEPTIONS: list[tuple[Exception, int, str, bool]] = [
     (UnicodeDecodeError("utf-8", b"x", 0, 1, SECRET), -32603, "internal error", True),
     (ExceptionGroup(SECRET, [RequestError(-6, "in a group")]), -6, "in a group", False),
     (ExceptionGroup(SECRET, [ExceptionGroup("", [FileNotFoundError(SECRET)])]), -32002, "no such file", True),
+    (CapabilityError("fs.readTextFile", SECRET), -32603, "needs fs.readTextFile", True),
     (ExceptionGroup(SECRET, [RequestError(-6, "one"), ValueError("two")]), -32603, "internal error", True),
 ]
 

@@ -205,9 +205,14 @@ class Connection:
         return self._answer(request, "error", error.to_wire())
 
     def _answer(self, request: InboundRequest, key: str, value: Any) -> bytes:
-        state = next_state(request.state, RequestEvent.ANSWER)
-        frame = self._encode({"jsonrpc": "2.0", "id": request.id, key: value})
-        request.state = state
+        before = request.state
+        # First: the tap may do something that would answer it once more.
+        request.state = next_state(before, RequestEvent.ANSWER)
+        try:
+            frame = self._encode({"jsonrpc": "2.0", "id": request.id, key: value})
+        except LocalProtocolError:
+            request.state = before
+            raise
         self._inbound.pop(request.id, None)
         return frame
 

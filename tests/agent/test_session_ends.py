@@ -198,3 +198,51 @@ async def test_session_data_is_kept_by_the_store() -> None:
         await client.call("session/resume", sessionId=session, cwd="/w")
         await client.prompt(session)
         assert client.said() == "3"
+
+
+# A close that is withdrawn (S3, X4) --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moment", ["at once", "while the turn unwinds"])
+@pytest.mark.parametrize("client_goes", [False, True])
+async def test_a_withdrawn_close_frees_the_session_all_the_same_and_once(
+    autojump_clock: trio.testing.MockClock, moment: str, client_goes: bool
+) -> None:
+    """Hosts put a time limit around a close; what the session holds must not stay for that."""
+    log: list[str] = []
+
+    async def slow_to_end(ctx: PromptContext) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(0.5)
+            log.append("turn")
+
+    app = agent(slow_to_end, store=MemorySessionStore())
+
+    @app.on_close_session
+    async def free(session: AgentSession[Any]) -> None:
+        await trio.lowlevel.checkpoint()
+        log.append(session.id)
+
+    async with connected(app) as client:
+        session = await client.new_session()
+        prompt = await client.start_prompt(session)
+        await trio.testing.wait_all_tasks_blocked()
+        close = client.request("session/close", sessionId=session)
+        withdrawal = {"method": "$/cancel_request", "params": {"requestId": close["id"]}}
+        if moment == "at once":
+            await client.send_many(close, withdrawal)
+        else:
+            await client.send_many(close)
+            await trio.sleep(0.1)
+            await client.send_many(withdrawal)
+        with pytest.raises(WireError) as caught:
+            await client.answer(close["id"])
+        assert caught.value.code == -32800
+        if not client_goes:
+            assert await client.answer(prompt) == {"stopReason": "cancelled"}
+            await trio.sleep(0.1)
+            assert log == ["turn", session]
+    assert log == ["turn", session]

@@ -61,6 +61,8 @@ class AgentConnection:
         self.spec = spec
         self.sessions: dict[str, LiveSession] = {}
         self.opening: dict[str, LiveSession] = {}
+        self.leaving: list[LiveSession] = []
+        """Sessions that are to be closed and whose ``on_close_session`` has not been called yet."""
         self.lines = Lines()
         self.initialize_received = False
         self.initialized = False
@@ -124,7 +126,7 @@ class AgentConnection:
             with trio.move_on_after(FLUSH_GRACE, shield=True):
                 await self.peer.flush()
             with trio.move_on_after(CLOSE_GRACE, shield=True) as scope:
-                for live in list(self.sessions.values()):
+                for live in [*self.sessions.values(), *self.leaving]:
                     await self._close_session(live)
             if scope.cancelled_caught:
                 logger.warning("the sessions of a client that has gone were not closed in %g s", CLOSE_GRACE)
@@ -139,6 +141,8 @@ class AgentConnection:
         live.closed = True
         if live.recorder is not None:
             await live.recorder.flush()
+        if live in self.leaving:
+            self.leaving.remove(live)
         handler = self.spec.handlers.get("on_close_session")
         if handler is not None:
             request = CloseSessionRequest(live.id)
@@ -205,6 +209,19 @@ class AgentConnection:
                 logger.error("a %s request failed", request.method, exc_info=error)
 
         self._start_soon(task)
+
+    def close_soon(self, live: LiveSession) -> None:
+        """Have a session closed that nobody waits for any more; to be called in a task.
+
+        If the client goes before that is done, it is part of the end.
+        """
+
+        async def close() -> None:
+            if live.turn is not None:
+                await live.turn.finished.wait()
+            await self._close_session(live)
+
+        self._start_soon(close)
 
     def start_turn(self, turn: Turn) -> None:
         """Have a turn run as a task."""

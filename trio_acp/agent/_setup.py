@@ -498,11 +498,13 @@ def close_session(connection: AgentConnection, request: IncomingRequest) -> None
     params = structure(CloseSessionRequest, request.params)
     live = find_session(connection, params.session_id)
     _end(connection, live)
+    connection.leaving.append(live)
 
     async def work() -> Any:
         await _wait_for_turn(live)
         if live.recorder is not None:
             await live.recorder.flush()
+        connection.leaving.remove(live)
         handler = spec.handlers.get("on_close_session")
         result = None
         if handler is not None:
@@ -510,7 +512,12 @@ def close_session(connection: AgentConnection, request: IncomingRequest) -> None
             result = await call(handler, Invocation(connection.client, request=params, session=session))
         return {} if result is None else to_wire(result)
 
-    connection.serve_request(request, connection.lines.take(live.id), work)
+    def after(succeeded: bool) -> None:
+        if live in connection.leaving:
+            # Withdrawn before it was done. The session is gone all the same, and holds what has to be freed.
+            connection.close_soon(live)
+
+    connection.serve_request(request, connection.lines.take(live.id), work, after)
 
 
 def delete_session(connection: AgentConnection, request: IncomingRequest) -> None:

@@ -227,3 +227,21 @@ async def test_a_service_may_have_nothing_left_to_do(autojump_clock: trio.testin
     async with Scene(script, AcpOptions(files=service)) as (agent, _wire):
         await agent.new_session("/w")
     assert service.lives == ["over"]
+
+
+async def test_a_service_whose_connection_ends_is_not_told_of_its_sessions_too(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    service = Living()
+
+    async def script(wire: Wire) -> None:
+        await wire.new_session()
+
+    async with Scene(script, AcpOptions(files=service)) as (agent, wire):
+        session = await agent.new_session("/w")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wire.drain)
+            await agent.aclose()
+        session.discard()
+    assert service.ended == []
+    assert service.lives == ["begun", "ended"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pathlib
 import socket
-import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,46 +12,10 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.workspace.house import SECRET, House
 from tests.workspace.scopes import reading, scope, writing
 from trio_acp import InternalError, InvalidParams, RequestError, ResourceNotFound
 from trio_acp.workspace import Workspace, _paths
-
-SECRET = "the secret of the house"
-
-RACE_ROUNDS = 200
-"""Reads, and writes, under each race."""
-
-
-class House:
-    """A root with a world around it, in which nothing may change."""
-
-    def __init__(self, base: pathlib.Path) -> None:
-        self.base = base
-        self.root = base / "work" / "project"
-        self.root.mkdir(parents=True)
-        self.outside = base / "outside"
-        self.outside.mkdir()
-        self.sibling = base / "work" / "project-secrets"
-        self.sibling.mkdir()
-        for file in (self.outside / "secret", self.sibling / "secret", base / "secret"):
-            file.write_text(SECRET)
-        (self.root / "inside").mkdir()
-        (self.root / "inside" / "file").write_text("inside")
-        (self.root / "．．").mkdir()
-        self.before = self.world()
-
-    def world(self) -> dict[str, str]:
-        """Everything around the root: names, and what they hold."""
-        found: dict[str, str] = {}
-        for directory, names, files in os.walk(self.base):
-            if pathlib.Path(directory) == self.root:
-                names.clear()
-                continue
-            for name in [*names, *files]:
-                path = os.path.join(directory, name)
-                is_file = os.path.isfile(path) and not os.path.islink(path)
-                found[path] = pathlib.Path(path).read_text() if is_file else "-"
-        return found
 
 
 @pytest.fixture
@@ -341,152 +304,3 @@ async def test_going_down_and_up_for_ever_ends_and_holds_two_descriptors_at_most
     assert again == highest
     await Workspace().write(writing(deep + "f", "deep"), scope(house.root))
     assert await Workspace().read(reading(deep + "f"), scope(house.root)) == "deep"
-
-
-# --- Races --------------------------------------------------------------------------------------------
-
-
-class Swapper:
-    """A thread that swaps what stands behind a name as fast as it can."""
-
-    def __init__(self, *swaps: Callable[[], None]) -> None:
-        self._swaps = swaps
-        self._end = threading.Event()
-        self.rounds = 0
-        self._thread = threading.Thread(target=self._run)
-
-    def _run(self) -> None:
-        while not self._end.is_set():
-            for swap in self._swaps:
-                swap()
-            self.rounds += 1
-
-    def __enter__(self) -> Swapper:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-
-def exchange(a: pathlib.Path, b: pathlib.Path, spare: pathlib.Path) -> Callable[[], None]:
-    """Swap two names by renaming."""
-
-    def swap() -> None:
-        os.rename(a, spare)
-        os.rename(b, a)
-        os.rename(spare, b)
-
-    return swap
-
-
-RACES: dict[str, tuple[str, Callable[[House], Callable[[], None]]]] = {}
-
-
-def race(name: str, path: str) -> Callable[..., Callable[[House], Callable[[], None]]]:
-    def register(arrange: Callable[[House], Callable[[], None]]) -> Callable[[House], Callable[[], None]]:
-        RACES[name] = path, arrange
-        return arrange
-
-    return register
-
-
-@race("the file itself", "target")
-def _file(house: House) -> Callable[[], None]:
-    (house.root / "target").write_text("inside")
-    (house.root / "evil").symlink_to(house.outside / "secret")
-    return exchange(house.root / "target", house.root / "evil", house.root / "spare")
-
-
-@race("a dangling link in place of the file", "target")
-def _dangling(house: House) -> Callable[[], None]:
-    (house.root / "target").write_text("inside")
-    (house.root / "evil").symlink_to(house.outside / "made")
-    return exchange(house.root / "target", house.root / "evil", house.root / "spare")
-
-
-@race("the directory", "dir/secret")
-def _directory(house: House) -> Callable[[], None]:
-    (house.root / "dir").mkdir()
-    (house.root / "dir" / "secret").write_text("inside")
-    (house.root / "evil").symlink_to(house.outside)
-    return exchange(house.root / "dir", house.root / "evil", house.root / "spare")
-
-
-@race("a directory further up", "top/mid/secret")
-def _higher(house: House) -> Callable[[], None]:
-    (house.root / "top" / "mid").mkdir(parents=True)
-    (house.root / "top" / "mid" / "secret").write_text("inside")
-    (house.root / "evil").mkdir()
-    (house.root / "evil" / "mid").symlink_to(house.outside)
-    return exchange(house.root / "top", house.root / "evil", house.root / "spare")
-
-
-@race("a link that turns outwards", "link")
-def _link(house: House) -> Callable[[], None]:
-    (house.root / "good").write_text("inside")
-    (house.root / "link").symlink_to("good")
-    (house.root / "evil").symlink_to(house.outside / "secret")
-    return exchange(house.root / "link", house.root / "evil", house.root / "spare")
-
-
-@race("a directory that is moved away while it is left by dot-dot", "a/b/../../inside/file")
-def _moved(house: House) -> Callable[[], None]:
-    (house.root / "a" / "b").mkdir(parents=True)
-    (house.root / "evil").symlink_to(house.outside)
-
-    def swap() -> None:
-        os.rename(house.root / "a" / "b", house.root / "b")
-        os.rename(house.root / "evil", house.root / "a" / "b")
-        os.rename(house.root / "a" / "b", house.root / "evil")
-        os.rename(house.root / "b", house.root / "a" / "b")
-
-    return swap
-
-
-@pytest.mark.parametrize("name", RACES)
-async def test_no_race_leads_out(house: House, name: str) -> None:
-    """K2: links and directories swapped between check and open, by a thread that does nothing else."""
-    path, arrange = RACES[name]
-    swap = arrange(house)
-    workspace, session = Workspace(), scope(house.root)
-    done = refusals = 0
-    with Swapper(swap) as swapper:
-        for number in range(RACE_ROUNDS):
-            try:
-                text = await workspace.read(reading(path), session)
-            except RequestError:
-                refusals += 1
-            else:
-                assert text == "inside" or text.startswith("written "), text
-                done += 1
-            try:
-                await workspace.write(writing(path, f"written {number}"), session)
-            except RequestError:
-                refusals += 1
-            else:
-                done += 1
-    assert done + refusals == 2 * RACE_ROUNDS
-    assert swapper.rounds > 100
-    print(f"{name}: {done} done, {refusals} refused, {swapper.rounds} swaps")
-
-
-async def test_no_race_of_making_parents_leads_out(house: House) -> None:
-    workspace, session = Workspace(create_parents=True), scope(house.root)
-    (house.root / "new").symlink_to("inside")
-
-    def turn_to(target: os.PathLike[str] | str) -> Callable[[], None]:
-        def turn() -> None:
-            os.symlink(target, house.root / "spare")
-            os.rename(house.root / "spare", house.root / "new")
-
-        return turn
-
-    with Swapper(turn_to(house.outside), turn_to("inside")) as swapper:
-        for number in range(RACE_ROUNDS):
-            try:
-                await workspace.write(writing(f"new/{number}/file", "x"), session)
-            except RequestError:
-                pass
-    assert swapper.rounds > 100

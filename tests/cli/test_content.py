@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from trio_acp import ToolCallState
-from trio_acp.cli._content import Line, block_text, call_title, content_lines, diff_lines, usage_words
+from trio_acp.cli._content import (
+    Line,
+    block_text,
+    call_title,
+    content_lines,
+    diff_lines,
+    question_lines,
+    usage_words,
+)
 from trio_acp.schema import (
     AudioContent,
     BlobResourceContents,
@@ -106,3 +116,24 @@ def test_usage_is_told_with_its_share_and_its_cost() -> None:
     assert usage_words(UsageUpdate(1, 1000)) == "context 1 of 1,000 tokens (<1%)"
     assert usage_words(UsageUpdate(0, 1000)) == "context 0 of 1,000 tokens (0%)"
     assert usage_words(UsageUpdate(5, 0)) == "context 5 of 0 tokens"
+
+
+@pytest.mark.parametrize(
+    ("raw_input", "shown"),
+    [
+        (None, []),
+        ("rm -rf /", []),
+        ({}, []),
+        ({"command": 5}, []),
+        ({"command": ""}, []),
+        ({"command": "make all"}, []),
+        ({"command": "rm -rf /\x1b[2J"}, ["$ rm -rf /"]),
+        ({"command": "cd /\nls\n"}, ["$ cd /", "  ls"]),
+        ({"command": ["echo", "a b", 5]}, ["$ echo 'a b'"]),
+    ],
+)
+def test_a_question_shows_the_command_unless_the_title_does(raw_input: Any, shown: list[str]) -> None:
+    call = ToolCallState("t", title="Run make all", raw_input=raw_input)
+    call.content = [Diff("/p/x", "new")]
+    lines = [line.text for line in question_lines(call, "/p")]
+    assert lines == [*shown, "x (new file)", "@@ -0,0 +1 @@", "+new"]

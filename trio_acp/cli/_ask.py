@@ -12,7 +12,7 @@ import trio
 from trio_acp import Decision, PermissionRequest, Reject, Selected
 from trio_acp.schema import PermissionOption, PermissionOptionKind
 
-from ._content import call_title, content_lines
+from ._content import call_title, question_lines
 from ._screen import kind_words
 from ._text import one_line
 
@@ -124,7 +124,7 @@ def _menu(request: PermissionRequest, cwd: str, show_request: bool) -> str:
     lines: list[str] = []
     if show_request:
         lines.append(f"The agent asks: {call_title(request.tool_call)}")
-        lines += [f"    {line.text}" for line in content_lines(request.tool_call.content, cwd)]
+        lines += [f"    {line.text}" for line in question_lines(request.tool_call, cwd)]
     lines += [
         f"  {number}) {one_line(option.name)} ({kind_words(option.kind)})"
         for number, option in enumerate(request.options, start=1)

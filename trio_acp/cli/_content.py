@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from typing import Final, NamedTuple
+import shlex
+from typing import Any, Final, NamedTuple, cast
 
 from trio_acp import ToolCallState
 from trio_acp.schema import (
@@ -24,7 +25,16 @@ from trio_acp.schema import (
 
 from ._text import clean, limit_lines, one_line, plural
 
-__all__ = ["Line", "block_text", "call_title", "content_lines", "diff_lines", "usage_words"]
+__all__ = [
+    "Line",
+    "block_text",
+    "call_title",
+    "command_lines",
+    "content_lines",
+    "diff_lines",
+    "question_lines",
+    "usage_words",
+]
 
 MAX_RESULT_LINES: Final = 12
 """Lines of a tool call's result that are shown: enough to see what it did, and not the whole of a file."""
@@ -86,6 +96,24 @@ def content_lines(content: list[ToolCallContent], cwd: str) -> list[Line]:
             case unknown:
                 lines.append(Line(f"[result of unknown type {one_line(unknown.tag or '')!r}]", "result"))
     return lines
+
+
+def question_lines(call: ToolCallState, cwd: str) -> list[Line]:
+    """Return what somebody has to see before permitting a tool call: its change of files, or its command."""
+    return [*command_lines(call), *content_lines(call.content, cwd)]
+
+
+def command_lines(call: ToolCallState) -> list[Line]:
+    """Return the command that a tool call is to run, as far as its input and not its title says so."""
+    given: Any = cast("dict[str, Any]", call.raw_input) if isinstance(call.raw_input, dict) else {}
+    command: Any = given.get("command")
+    if isinstance(command, list):
+        words = cast("list[object]", command)
+        command = shlex.join([word for word in words if isinstance(word, str)])
+    if not isinstance(command, str) or not command or one_line(command) in call_title(call):
+        return []
+    lines = limit_lines(clean(command).rstrip("\n").split("\n"), MAX_RESULT_LINES, LAST_RESULT_LINES)
+    return [Line(f"{'$' if n == 0 else ' '} {line}", "result") for n, line in enumerate(lines)]
 
 
 def diff_lines(diff: Diff, cwd: str) -> list[Line]:

@@ -21,6 +21,7 @@ from ._json import JsonLines
 from ._plain import PlainOutput
 from ._prompt import CANCELLED, FAILED, OK, Policy, PromptSettings, run_prompt
 from ._screen import Screen
+from ._sessions import run_sessions
 from ._text import clean, one_line, plural
 
 if TYPE_CHECKING:
@@ -90,6 +91,22 @@ def _parser() -> argparse.ArgumentParser:
         metavar="{ask,allow,reject}",
         help="who decides when the agent asks for permission (default: ask, at the terminal)",
     )
+    prompt.add_argument(
+        "--files", action="store_true", help="let the agent read and write the directory's files through me"
+    )
+    prompt.add_argument(
+        "--terminal", action="store_true", help="let the agent run commands through me, in the directory"
+    )
+    prompt.add_argument("--resume", metavar="SESSION", help="go on with a saved session; see `sessions`")
+    prompt.add_argument("--mode", metavar="MODE", help="put the session into this mode first")
+    prompt.add_argument(
+        "--set",
+        metavar="OPTION=VALUE",
+        type=_option,
+        action="append",
+        default=[],
+        help="set a config option first; may be given several times",
+    )
     prompt.add_argument("--json", action="store_true", help="write one JSON event a line")
     prompt.set_defaults(run=_prompt)
 
@@ -101,6 +118,25 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_agent(inspect, required=True)
     inspect.set_defaults(run=_inspect)
+
+    sessions = commands.add_parser(
+        "sessions",
+        help="list or delete an agent's saved sessions",
+        description="List the sessions that an agent has saved, or delete some of them.",
+        allow_abbrev=False,
+    )
+    _add_agent(sessions, required=True)
+    sessions.add_argument(
+        "--here", action="store_true", help="list only those whose directory is this one, or that of --cwd"
+    )
+    sessions.add_argument(
+        "--delete",
+        metavar="SESSION",
+        action="append",
+        default=[],
+        help="delete this session for good, instead of listing; may be given several times",
+    )
+    sessions.set_defaults(run=_sessions)
     return parser
 
 
@@ -138,6 +174,13 @@ def _command(text: str) -> list[str]:
     return words
 
 
+def _option(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not name or not sign:
+        raise argparse.ArgumentTypeError(f"{text!r} is not OPTION=VALUE")
+    return name, value
+
+
 def _directory(text: str) -> str:
     if not os.path.isdir(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a directory")
@@ -164,6 +207,11 @@ def _prompt(arguments: argparse.Namespace, trouble: _Trouble) -> int:
         text=arguments.text,
         policy=arguments.permission,
         startup_timeout=arguments.startup_timeout,
+        files=arguments.files,
+        terminal=arguments.terminal,
+        resume=arguments.resume,
+        mode=arguments.mode,
+        options=arguments.set,
     )
     display = JsonLines(sys.stdout) if arguments.json else Screen(_output(sys.stdout, trouble))
 
@@ -176,6 +224,22 @@ def _prompt(arguments: argparse.Namespace, trouble: _Trouble) -> int:
 def _inspect(arguments: argparse.Namespace, trouble: _Trouble) -> int:
     async def run() -> int:
         await run_inspect(arguments.agent, arguments.cwd, arguments.startup_timeout, sys.stdout)
+        sys.stdout.flush()
+        return OK
+
+    return _run(run, trouble, arguments.agent, None)
+
+
+def _sessions(arguments: argparse.Namespace, trouble: _Trouble) -> int:
+    async def run() -> int:
+        await run_sessions(
+            arguments.agent,
+            arguments.cwd,
+            arguments.startup_timeout,
+            sys.stdout,
+            here=arguments.here,
+            delete=arguments.delete,
+        )
         sys.stdout.flush()
         return OK
 
@@ -259,14 +323,15 @@ def _leaf(error: Exception) -> Exception:
 
 
 def _explain(error: Exception, command: Sequence[str]) -> str:
+    if isinstance(error, AuthRequired):
+        # What the agent said, without what a program could do about it.
+        said = error.__cause__ if isinstance(error.__cause__, AuthRequired) else error
+        return (
+            f"{said}\nlog in with the agent's own program first; "
+            f"`trio-acp inspect --agent {shlex.quote(shlex.join(command))}` shows how"
+        )
     if isinstance(error, AcpError):
-        message = str(error)
-        if isinstance(error, AuthRequired):
-            message += (
-                "\nlog in with the agent's own program first; "
-                f"`trio-acp inspect --agent {shlex.quote(shlex.join(command))}` shows how"
-            )
-        return message
+        return str(error)
     if isinstance(error, OSError):
         return str(error)
     return f"{type(error).__name__}: {error}"

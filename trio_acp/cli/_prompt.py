@@ -19,14 +19,17 @@ from trio_acp import (
     PermissionRequest,
     Reject,
     Selected,
+    Session,
     Turn,
     open_acp,
 )
-from trio_acp.schema import SessionUpdate, StopReason
+from trio_acp.schema import SessionConfigBoolean, SessionUpdate, StopReason
+from trio_acp.workspace import TerminalManager, Workspace, split_words
 
 from ._ask import NoTerminal, TerminalAsker, least_consent
 from ._display import Display
 from ._interrupts import Interrupts
+from ._text import plural
 
 __all__ = ["CANCELLED", "FAILED", "OK", "Policy", "PromptSettings", "run_prompt"]
 
@@ -54,6 +57,11 @@ class PromptSettings:
         text: the prompt.
         policy: who decides permission requests.
         startup_timeout: seconds from the start of the agent to its answer.
+        files: let the agent read and write files of the session's directory through this program.
+        terminal: let it run commands through this program.
+        resume: id of a saved session to go on with, instead of a new one.
+        mode: the mode to put the session into.
+        options: config options to set before the prompt, by id, with the words for their values.
     """
 
     command: Sequence[str]
@@ -61,6 +69,11 @@ class PromptSettings:
     text: str
     policy: Policy
     startup_timeout: float
+    files: bool = False
+    terminal: bool = False
+    resume: str | None = None
+    mode: str | None = None
+    options: Sequence[tuple[str, str]] = ()
 
 
 async def run_prompt(settings: PromptSettings, display: Display, note: Callable[[str], None]) -> int:
@@ -84,13 +97,16 @@ async def run_prompt(settings: PromptSettings, display: Display, note: Callable[
         permission_timeout=math.inf,
         on_update=stage.received,
         startup_timeout=settings.startup_timeout,
+        files=Workspace(create_parents=True) if settings.files else None,
+        terminals=TerminalManager(command_line_policy=split_words) if settings.terminal else None,
     )
     status = FAILED
     with Interrupts(stage.cancel):
         display.waiting(f"starting {os.path.basename(settings.command[0])}")
         async with open_acp(options) as agent:
             display.waiting("waiting for the session")
-            session = await agent.new_session()
+            session = await _open_session(agent, settings, note)
+            await _choose(session, settings)
             display.start(agent, session)
             display.waiting("waiting for the agent")
             turn = session.prompt(settings.text)
@@ -101,6 +117,35 @@ async def run_prompt(settings: PromptSettings, display: Display, note: Callable[
             display.end(turn)
             status = _status(turn)
     return status
+
+
+async def _open_session(
+    agent: ConnectedAgent, settings: PromptSettings, note: Callable[[str], None]
+) -> Session:
+    """Make a session, or open the saved one that is wanted: never another one in its place."""
+    if settings.resume is None:
+        return await agent.new_session()
+    if agent.capabilities.session_capabilities.resume is not None or not agent.capabilities.load_session:
+        return await agent.resume_session(settings.resume)
+    session = await agent.load_session(settings.resume)
+    note(f"the agent has told {plural(len(session.replay.messages), 'message')} of the session again")
+    return session
+
+
+async def _choose(session: Session, settings: PromptSettings) -> None:
+    """Set what the user wants to have set."""
+    if settings.mode is not None:
+        await session.set_mode(settings.mode)
+    for name, word in settings.options:
+        switch = any(
+            isinstance(option, SessionConfigBoolean) and option.id == name
+            for option in session.state.config_options
+        )
+        await session.set_config_option(name, _SWITCH.get(word.lower(), word) if switch else word)
+
+
+_SWITCH: Final = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+"""Words for the values of an option that is on or off."""
 
 
 def _status(turn: Turn) -> int:

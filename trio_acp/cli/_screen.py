@@ -32,7 +32,7 @@ from trio_acp.schema import (
     UnknownVariant,
 )
 
-from ._content import Line, block_text, call_title, content_lines, usage_words
+from ._content import Line, block_text, call_title, command_lines, content_lines, usage_words
 from ._text import clean, one_line
 
 __all__ = ["Output", "Screen"]
@@ -137,6 +137,8 @@ class Screen:
         self._output.activity(())
         self._begin("question")
         self._line(Line(f"The agent asks: {call_title(call)}", "question"))
+        for line in command_lines(call):
+            self._line(line, "    ")
         self._show_content(call)
 
     def answered(self, request: PermissionRequest, decision: Decision) -> None:

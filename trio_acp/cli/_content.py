@@ -105,8 +105,8 @@ def question_lines(call: ToolCallState, cwd: str) -> list[Line]:
 
 def command_lines(call: ToolCallState) -> list[Line]:
     """Return the command that a tool call is to run, as far as its input and not its title says so."""
-    given: Any = cast("dict[str, Any]", call.raw_input) if isinstance(call.raw_input, dict) else {}
-    command: Any = given.get("command")
+    given: Any = call.raw_input
+    command: Any = cast("dict[str, Any]", given).get("command") if isinstance(given, dict) else None
     if isinstance(command, list):
         words = cast("list[object]", command)
         command = shlex.join([word for word in words if isinstance(word, str)])

@@ -87,7 +87,7 @@ class Root:
 
     def match(self, path: str) -> str | None:
         """Return the spelling of this root that an absolute path begins with; the longest, None if none."""
-        # By component: /work/project must not let /work/project-secrets in.
+        # By component: /home/me/project must not let /home/me/project-secrets in.
         found = [
             spelling
             for spelling in self.spellings

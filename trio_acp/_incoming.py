@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 
 import trio
 
+from ._cancellation import split_cancelled
 from ._core import InboundRequest, RequestId, RequestState
 from ._errors import (
     CapabilityError,
@@ -108,15 +109,8 @@ class IncomingRequest:
 
     def _settle(self, error: BaseException, failed: Callable[[Exception], None]) -> None:
         """Answer for a handler that raised; re-raise what is not for the peer."""
-        rest: BaseException | None = error
-        cancelled: BaseException | None = None
-        if isinstance(error, trio.Cancelled):
-            cancelled, rest = error, None
-        elif isinstance(error, BaseExceptionGroup):
-            cancelled, others = cast("BaseExceptionGroup[BaseException]", error).split(trio.Cancelled)
-            if cancelled is not None:
-                rest = others
-        if rest is None or not isinstance(rest, Exception):
+        cancelled, rest = split_cancelled(error)
+        if not isinstance(rest, Exception):
             if self.open:
                 self.refuse(RequestCancelled("the request was cancelled"))
             raise error

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, final
 
 import trio
 
+from trio_acp._cancellation import LoggedErrors
 from trio_acp._core import DEFAULT_MAX_MESSAGE_BYTES
 from trio_acp._peer import OnWire
 from trio_acp.schema import (
@@ -408,10 +409,8 @@ class AgentApp:
         spec = self._build()
 
         async def serve_one(stream: trio.abc.Stream) -> None:
-            try:
+            with LoggedErrors(logger, "a connection of %s ended", self._info.name):
                 await AgentConnection(spec, stream).serve()
-            except Exception:
-                logger.exception("a connection of %s ended", self._info.name)
 
         await trio.serve_listeners(
             serve_one, list(listeners), handler_nursery=handler_nursery, task_status=task_status

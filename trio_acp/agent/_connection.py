@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import trio
 
+from trio_acp._cancellation import LoggedErrors
 from trio_acp._core import JunkLine
 from trio_acp._errors import (
     AcpError,
@@ -146,10 +147,8 @@ class AgentConnection:
         handler = self.spec.handlers.get("on_close_session")
         if handler is not None:
             request = CloseSessionRequest(live.id)
-            try:
+            with LoggedErrors(logger, "the on_close_session handler failed for session %r", live.id):
                 await handler(Invocation(self.client, request=request, session=AgentSession(live)))
-            except Exception:
-                logger.exception("the on_close_session handler failed for session %r", live.id)
 
     # Tasks -------------------------------------------------------------------------------------------
 
@@ -233,9 +232,8 @@ class AgentConnection:
         async def task() -> None:
             await ticket.begin()
             try:
-                await work()
-            except Exception:
-                logger.exception("the handler of %s failed", method)
+                with LoggedErrors(logger, "the handler of %s failed", method):
+                    await work()
             finally:
                 self.notification_tasks -= 1
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from trio_acp._cancellation import split_cancelled
+
 from ._updates import CHUNKS
 
 if TYPE_CHECKING:
@@ -93,12 +95,17 @@ class Recorder:
             size, self._size = self._size, 0
             try:
                 await self._store.save(self._live.record(), batch)
-            except Exception:
-                logger.exception("session %r could not be saved", self._live.id)
+            except BaseException as error:
+                cancelled, rest = split_cancelled(error)
+                if not isinstance(rest, Exception):
+                    raise
+                logger.error("session %r could not be saved", self._live.id, exc_info=rest)
                 if size < MAX_PENDING_BYTES:
                     self._finish_message()
                     self._pending = batch + self._pending
                     self._size += size
+                if cancelled is not None:
+                    raise cancelled from None
 
     async def flush_soon(self) -> None:
         """Save what waits, whatever is cancelled around, for at most `SAVE_GRACE` seconds."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, final
 
 import trio
 
+from trio_acp._cancellation import split_cancelled
 from trio_acp._errors import ConnectionClosed, ConnectionLost, InternalError, RequestError
 from trio_acp._peer import error_for_wire
 from trio_acp.schema import PromptRequest, PromptResponse, StopReason
@@ -113,7 +114,7 @@ class Turn:
                 answer = await self._handle()
         except BaseException as error:  # noqa: ASYNC103 - what is swallowed is no cancellation
             self._decided = True
-            cancellation, rest = _split(error)
+            cancellation, rest = split_cancelled(error)
             # Cancelled from without too: the agent itself is told to end.
             everything = cancellation is not None or trio.current_effective_deadline() == -math.inf
             answer = self._answer_for(rest, cancelled=self.cancel_requested or everything)
@@ -246,13 +247,3 @@ class Turn:
 
 def _stopped(reason: StopReason) -> dict[str, Any]:
     return {"stopReason": reason.value}
-
-
-def _split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
-    """Tell the cancellation in an error from what else it holds."""
-    if isinstance(error, trio.Cancelled):
-        return error, None
-    if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return group.split(trio.Cancelled)
-    return None, error

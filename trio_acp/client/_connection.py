@@ -10,6 +10,7 @@ from typing import Any, Final, final
 
 import trio
 
+from trio_acp._cancellation import LoggedErrors
 from trio_acp._core import JunkLine
 from trio_acp._errors import (
     AcpError,
@@ -146,10 +147,8 @@ class ClientConnection:
                 self._nursery.start_soon(self._tell_end, service, record)
 
     async def _tell_end(self, service: ServiceLife, record: SessionRecord) -> None:
-        try:
+        with LoggedErrors(logger, "a service failed to end session %r", record.id):
             await service.end_session(record.scope)
-        except Exception:
-            logger.exception("a service failed to end session %r", record.id)
 
     def end_handlers(self) -> None:
         """Cancel all handlers that belong to no turn, and start no more: their requests get -32800."""
@@ -284,12 +283,10 @@ class ClientConnection:
     async def _serve_extension_calls(self) -> None:
         # One after the other: a peer may count on the order of its notifications.
         async for method, params in self._extension_calls:
-            try:
+            with LoggedErrors(logger, "the handler of %s failed", method):
                 record = self.table.find(params.get("sessionId"))
                 scope = None if record is None else record.scope
                 await call_extension(self.options.extensions[method], params, scope)
-            except Exception:
-                logger.exception("the handler of %s failed", method)
 
     # What arrives: requests ----------------------------------------------------------------------------
 

@@ -410,9 +410,13 @@ async def test_a_cancelled_entry_sends_nothing(autojump_clock: trio.testing.Mock
         await trio.testing.wait_all_tasks_blocked()
 
 
-async def test_requests_while_a_turn_unwinds_are_still_served(autojump_clock: trio.testing.MockClock) -> None:
+@pytest.mark.parametrize("stop_button_before", [False, True])
+async def test_requests_while_a_turn_unwinds_are_still_served(
+    autojump_clock: trio.testing.MockClock, stop_button_before: bool
+) -> None:
     """F4: an agent that cleans up after a cancellation can do so, though the turn's scope is cancelled."""
     released: list[str] = []
+    began = trio.current_time()
 
     class Terminals:
         async def release(self, request: Any, session: SessionScope) -> None:
@@ -425,6 +429,7 @@ async def test_requests_while_a_turn_unwinds_are_still_served(autojump_clock: tr
         await wire.new_session()
         prompt = await wire.prompt()
         await wire.expect("session/cancel")
+        await trio.sleep_until(began + 2)  # the body is being unwound by then
         id = await wire.ask("terminal/release", {"sessionId": "s1", "terminalId": "t"})
         assert await wire.answer(id) == {}
         await wire.end(prompt, "cancelled")
@@ -432,7 +437,9 @@ async def test_requests_while_a_turn_unwinds_are_still_served(autojump_clock: tr
     async with Scene(script, AcpOptions(terminals=Terminals())) as (agent, _wire):  # type: ignore[arg-type]
         session = await agent.new_session()
         with trio.move_on_after(1):
-            async with session.prompt("x"):
+            async with session.prompt("x") as turn:
+                if stop_button_before:
+                    turn.cancel()
                 await trio.sleep_forever()
         assert released == ["t"]
 

@@ -163,7 +163,6 @@ class RunningTurn:
         self.over.set()
         self._handlers.end()
         self._wake.set()
-        self.host.conditions_changed()
 
     @property
     def unattended(self) -> bool:

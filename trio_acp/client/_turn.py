@@ -223,7 +223,6 @@ class Turn:
         assert run.nursery is not None
         run.body_running = False
         run.buffer.release()
-        run.host.conditions_changed()
         outcome = exc
         if outcome is None:
             try:

@@ -179,9 +179,11 @@ async def test_reading_does_not_pause_where_a_second_turn_or_a_request_of_the_ag
             other = await wire.prompt("s2")
         if opened != "turn":
             await wire.ask_permission("s1")
+        began = trio.current_time()
         await flood(wire)
         await wire.quiet()
         assert held(wire) >= FLOOD
+        assert trio.current_time() == began, "it was taken first"
         await wire.end(prompt)
         if other is not None:
             await wire.end(other)

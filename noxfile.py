@@ -47,10 +47,13 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """The test suite again, with branch coverage that must be 100 %, child processes counted."""
+    """The test suite again, with branch coverage that must be 100 %, child processes counted.
+
+    Without the slow tests: they repeat what others show, at a scale that tracing would make unbearable.
+    """
     session.install("-e", ".[cli]", *group("test"))
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", "-q", *session.posargs)
+    session.run("coverage", "run", "-m", "pytest", "-q", "-m", "not slow", *session.posargs)
     session.run("coverage", "combine", "-q")
     session.run("coverage", "report")
 

@@ -20,6 +20,9 @@ HANG_GUARD_SECONDS = 60.0
 """Real seconds after which a test is a hang. Real, not the test clock's: a `MockClock` that stands still
 would never get there, and one that jumps would be there at once."""
 
+SLOW_FACTOR = 3
+"""How much longer a test may take that is marked slow: it is bound by the machine, not by waiting."""
+
 hypothesis.settings.register_profile("dev", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, max_examples=200)
 hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max_examples=5000)
@@ -36,7 +39,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # --- No test hangs ------------------------------------------------------------------------------------
 
 
-def _guarded(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+def _guarded(test: Callable[..., Awaitable[None]], seconds: float) -> Callable[..., Awaitable[None]]:
     @functools.wraps(test)
     async def guarded(*args: Any, **kwargs: Any) -> None:
         scope = trio.CancelScope()
@@ -48,7 +51,7 @@ def _guarded(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[No
             except trio.RunFinishedError:
                 pass  # the test ended in this very moment
 
-        timer = threading.Timer(HANG_GUARD_SECONDS, ring)
+        timer = threading.Timer(seconds, ring)
         timer.daemon = True
         timer.start()
         try:
@@ -57,7 +60,7 @@ def _guarded(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[No
         finally:
             timer.cancel()
         if scope.cancelled_caught:
-            raise trio.TooSlowError(f"the test hung for {HANG_GUARD_SECONDS} s")
+            raise trio.TooSlowError(f"the test hung for {seconds} s")
 
     return guarded
 
@@ -68,13 +71,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
+        slow = item.get_closest_marker("slow") is not None
+        seconds = HANG_GUARD_SECONDS * (SLOW_FACTOR if slow else 1)
         inner = getattr(item.obj, "hypothesis", None)
         if inner is not None:
             # Parametrized tests share one inner test: wrap it once.
             if inspect.iscoroutinefunction(inner.inner_test) and not hasattr(inner.inner_test, "__wrapped__"):
-                inner.inner_test = _guarded(inner.inner_test)
+                inner.inner_test = _guarded(inner.inner_test, seconds)
         elif inspect.iscoroutinefunction(item.obj):
-            item.obj = _guarded(item.obj)
+            item.obj = _guarded(item.obj, seconds)
 
 
 # --- No test leaves something behind -------------------------------------------------------------------

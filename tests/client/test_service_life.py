@@ -245,3 +245,34 @@ async def test_a_service_whose_connection_ends_is_not_told_of_its_sessions_too(
         session.discard()
     assert service.ended == []
     assert service.lives == ["begun", "ended"]
+
+
+async def test_a_session_is_given_up_once_however_often_that_is_asked(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """S3: also where the agent uses the id again, for a session that the old object must not touch."""
+    service = Living()
+
+    async def script(wire: Wire) -> None:
+        await wire.new_session()
+        prompt = await wire.prompt()
+        await wire.expect("session/cancel")
+        await wire.result(await wire.expect("session/close"), {})
+        await wire.end(prompt, "cancelled")
+        await wire.new_session()
+        await wire.end(await wire.prompt())
+        await wire.quiet()
+
+    async with Scene(script, AcpOptions(files=service)) as (agent, _wire):
+        session = await agent.new_session("/w")
+        async with session.prompt("x") as turn:
+            session.discard()
+            session.discard()
+            await turn.wait()
+        again = await agent.new_session("/w")
+        session.discard()
+        async with again.prompt("y"):
+            pass
+        await trio.testing.wait_all_tasks_blocked()
+        assert not again.closed
+    assert [scope.id for scope in service.ended] == ["s1"]

@@ -258,9 +258,13 @@ class Session:
         return options
 
     def discard(self) -> None:
-        """Give the session up: have the agent free it where it can, without waiting for that."""
+        """Give the session up: have the agent free it where it can, without waiting for that.
+
+        A running turn is cancelled by it. Nothing happens if the session was closed or discarded before.
+        """
         self.cancel()
-        self._connection.table.discard(self.id)
+        if not self._record.closed:
+            self._connection.table.discard(self.id)
 
     async def close(self) -> None:
         """End the session and have the agent free what it holds for it (``session/close``, S3).

@@ -15,6 +15,7 @@ from trio_acp import (
     AcpOptions,
     CapabilityError,
     ConnectedAgent,
+    ConnectionClosed,
     ConnectionLost,
     InvalidResponse,
     LocalProtocolError,
@@ -429,6 +430,45 @@ async def test_the_end_of_the_connection_ends_a_load(
             await agent.load_session("s1")
         with pytest.raises(ConnectionLost):
             await agent.load_session("s1")
+
+
+async def test_closing_ends_a_load_and_services_need_not_be_told(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """They learn of the end of their sessions by their own."""
+
+    class Living:
+        writable = False
+        ended = 0
+
+        async def read(self, request: Any, session: Any) -> str:
+            raise AssertionError
+
+        async def write(self, request: Any, session: Any) -> None:
+            raise AssertionError
+
+        async def run(self, connection: Any) -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                self.ended += 1
+
+        async def end_session(self, session: Any) -> None:
+            raise AssertionError
+
+    async def script(wire: Wire) -> None:
+        await wire.expect("session/load")
+
+    async def load(agent: ConnectedAgent) -> None:
+        with pytest.raises(ConnectionClosed):
+            await agent.load_session("s1")
+
+    living = Living()
+    async with trio.open_nursery() as nursery:
+        async with Scene(script, AcpOptions(files=living)) as (agent, _wire):
+            nursery.start_soon(load, agent)
+            await trio.testing.wait_all_tasks_blocked()
+    assert living.ended == 1
 
 
 async def test_a_replay_is_bounded(

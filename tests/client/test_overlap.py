@@ -265,3 +265,31 @@ async def test_another_word_for_it_is_refused(autojump_clock: trio.testing.MockC
         session = await agent.new_session()
         with pytest.raises(ValueError, match="overlap"):
             session.prompt("x", overlap="wait")  # type: ignore[arg-type]
+
+
+async def test_a_load_that_comes_first_is_waited_for(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at the session and the sending there may be a wait for room to write."""
+
+    async def script(wire: Wire) -> None:
+        await wire.new_session()
+        await wire.result(await wire.expect("session/load"), None)
+        await wire.end(await wire.prompt())
+
+    async with Scene(script) as (agent, _wire):
+        session = await agent.new_session()
+        done: list[Any] = []
+        peer = agent._connection.peer
+        room = peer.room
+        async with trio.open_nursery() as nursery:
+
+            async def crowded() -> None:
+                monkeypatch.setattr(peer, "room", room)
+                nursery.start_soon(agent.load_session, "s1")
+                while not session.busy:
+                    await trio.lowlevel.checkpoint()
+
+            monkeypatch.setattr(peer, "room", crowded)
+            await one_turn(session, "a", done, overlap="queue")
+        assert done == [("a", "end_turn")]

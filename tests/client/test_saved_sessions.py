@@ -226,6 +226,32 @@ async def test_a_session_is_recovered_in_the_best_way_there_is(
         assert (session.id, told) == (recovered.session.id, how)
 
 
+async def test_an_agent_that_does_not_say_what_is_wrong_is_asked_for_its_list(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """H3: real agents answer -32603 to everything."""
+    listed: list[Any] = [
+        (-32603, "also broken"),
+        {"sessions": [info("other"), info("old")]},
+        [],
+        {"sessions": [info("other")]},
+    ]
+
+    async def script(wire: Wire) -> None:
+        for answer in listed:
+            await wire.error(await wire.expect("session/load"), *BROKEN)
+            request = await wire.expect("session/list")
+            await (wire.error(request, *answer) if type(answer) is tuple else wire.result(request, answer))
+        await wire.new_session("new")
+
+    capabilities = {"loadSession": True, "sessionCapabilities": {"list": {}}}
+    async with Scene(script, capabilities=capabilities) as (agent, _wire):
+        for _ in range(3):
+            with pytest.raises(InternalError, match="disk full"):
+                await agent.recover_session("old")
+        assert (await agent.recover_session("old")).how == "replaced"
+
+
 @pytest.mark.parametrize(
     ("capabilities", "answers"),
     [

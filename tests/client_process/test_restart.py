@@ -194,6 +194,22 @@ async def test_a_restart_that_fails_leaves_the_agent_closed_until_the_next(agent
             assert await ask(agent, "x") == "hello"
 
 
+async def test_a_restart_that_cannot_even_start_a_process_can_be_tried_again(agents: Agents) -> None:
+    command, *args = agents.write("import os\n" + SERVE)
+    cwd = agents.folder / "cwd"
+    cwd.mkdir()
+    with trio.fail_after(30):
+        async with open_acp(AcpOptions(command=command, args=args, cwd=str(cwd))) as agent:
+            cwd.rmdir()
+            for _ in range(2):
+                with pytest.raises(AgentStartError) as caught:
+                    await agent.restart()
+                assert caught.value.reason == "bad-cwd"
+            cwd.mkdir()
+            await agent.restart()
+            assert await ask(agent, "x") == "hello"
+
+
 async def test_a_restart_can_be_cancelled_at_any_time_and_nothing_is_left_running(agents: Agents) -> None:
     body = "import os, time\n" + SERVE
     options = agents.options(body)

@@ -21,6 +21,8 @@ class Session:
 
     def __init__(self, cwd: str) -> None:
         self.cwd = cwd
+        self.said: list[str] = []
+        self.detail = "brief"
         self.cancelled = asyncio.Event()
 
 
@@ -39,7 +41,11 @@ class Agent:
             protocol_version=protocol_version,
             agent_info=schema.Implementation(name="python-peer", version="1"),
             agent_capabilities=schema.AgentCapabilities(
-                prompt_capabilities=schema.PromptCapabilities(image=True)
+                load_session=True,
+                prompt_capabilities=schema.PromptCapabilities(image=True),
+                session_capabilities=schema.SessionCapabilities(
+                    list=schema.SessionListCapabilities(), resume=schema.SessionResumeCapabilities()
+                ),
             ),
         )
 
@@ -50,7 +56,47 @@ class Agent:
         return schema.NewSessionResponse(
             session_id=session_id,
             modes=schema.SessionModeState(current_mode_id="ask", available_modes=modes),
+            config_options=self.options(self.sessions[session_id]),
         )
+
+    def options(self, session: Session) -> list[Any]:
+        values = [schema.SessionConfigSelectOption(value=value, name=value) for value in ("brief", "full")]
+        return [
+            schema.SessionConfigOptionSelect(
+                id="detail", name="Detail", type="select", current_value=session.detail, options=values
+            )
+        ]
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: Any, **rest: Any
+    ) -> schema.SetSessionConfigOptionResponse:
+        session = self.sessions[session_id]
+        session.detail = value
+        return schema.SetSessionConfigOptionResponse(config_options=self.options(session))
+
+    def known(self, session_id: str) -> Session:
+        if session_id not in self.sessions:
+            raise acp.RequestError.resource_not_found(session_id)
+        return self.sessions[session_id]
+
+    async def load_session(self, cwd: str, session_id: str, **rest: Any) -> schema.LoadSessionResponse:
+        session = self.known(session_id)
+        for words in session.said:
+            await self.update(session_id, acp.update_user_message(acp.text_block(words)))
+            await self.update(session_id, acp.update_agent_message(acp.text_block(f"to {words}")))
+        return schema.LoadSessionResponse(config_options=self.options(session))
+
+    async def resume_session(self, cwd: str, session_id: str, **rest: Any) -> schema.ResumeSessionResponse:
+        return schema.ResumeSessionResponse(config_options=self.options(self.known(session_id)))
+
+    async def list_sessions(self, cursor: str | None = None, **rest: Any) -> schema.ListSessionsResponse:
+        ids = sorted(self.sessions)
+        start = int(cursor or 0)
+        found = [
+            schema.SessionInfo(session_id=id, cwd=self.sessions[id].cwd) for id in ids[start : start + 2]
+        ]
+        more = start + 2 < len(ids)
+        return schema.ListSessionsResponse(sessions=found, next_cursor=str(start + 2) if more else None)
 
     async def set_session_mode(self, mode_id: str, session_id: str, **rest: Any) -> None:
         return None
@@ -67,6 +113,7 @@ class Agent:
     async def prompt(self, prompt: list[Any], session_id: str, **rest: Any) -> schema.PromptResponse:
         session = self.sessions[session_id]
         session.cancelled.clear()
+        session.said.append(prompt[0].text)
         await getattr(self, f"do_{prompt[0].text}")(session_id, session)
         return schema.PromptResponse(stop_reason="cancelled" if session.cancelled.is_set() else "end_turn")
 
@@ -150,6 +197,18 @@ class Agent:
         answer = await self.client.ext_method("peer/echo", {"value": [1, None, "ä"]})
         await self.say(session_id, json.dumps(answer["echo"], ensure_ascii=False, separators=(",", ":")))
 
+    async def do_form(self, session_id: str, session: Session) -> None:
+        fields: Any = {"colour": {"type": "string", "enum": ["red", "blue"]}}
+        answer = await self.client.create_elicitation(
+            message="Which?",
+            mode=schema.ElicitationFormSessionMode(
+                mode="form",
+                session_id=session_id,
+                requested_schema=schema.ElicitationSchema(type="object", properties=fields),
+            ),
+        )
+        await self.say(session_id, f"{answer.action}: {answer.content['colour']}")
+
     async def do_fail(self, session_id: str, session: Session) -> None:
         raise acp.RequestError(-32000, "Authentication required: no account", {"hint": "log in"})
 
@@ -159,4 +218,4 @@ class Agent:
 
 if __name__ == "__main__":
     agent: Any = Agent()  # not of the SDK's base class, which wants every method of the protocol
-    asyncio.run(acp.run_agent(agent))
+    asyncio.run(acp.run_agent(agent, use_unstable_protocol=True))

@@ -74,7 +74,7 @@ async def test_introductions_and_a_session(peer: Peer) -> None:
             assert (agent.info.name, agent.info.version) == (peer.name, "1")
             assert agent.protocol_version == 1
             assert agent.capabilities.prompt_capabilities.image
-            assert not agent.capabilities.load_session
+            assert agent.capabilities.load_session
             session = await agent.new_session()
             assert session.id == "session-0"
             assert session.state.modes is not None

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, final, overload
 import attrs
 import trio
 
-from trio_acp._errors import AcpError, LocalProtocolError
+from trio_acp._errors import AcpError, InvalidResponse, LocalProtocolError, RequestError
 from trio_acp.schema import (
     AgentCapabilities,
     AuthMethod,
@@ -316,8 +316,9 @@ class ConnectedAgent:
     ) -> RecoveredSession:
         """Go on with a session in the best way that the agent offers, and say which it was.
 
-        Resumes it; else loads it; and makes a new one only if the agent offers neither, or says that it
-        does not have the session (`no_such_session`). Many agents do not have one that never had a prompt.
+        Resumes it; else loads it; and makes a new one only if the agent offers neither, or does not have the
+        session: by its error (`no_such_session`), or because it lists its sessions and not this one. Many
+        agents do not have one that never had a prompt.
 
         Cancellation: as for the call that is under way.
 
@@ -346,7 +347,20 @@ class ConnectedAgent:
             partial(self.resume_session, session_id, cwd, **where) if resumable else None,
             partial(self.load_session, session_id, cwd, **where) if capabilities.load_session else None,
             partial(self.new_session, cwd, **where),
+            partial(self._does_not_list, session_id),
         )
+
+    async def _does_not_list(self, session_id: str) -> bool:
+        """Tell whether the agent lists its sessions, and not this one. Some say so in no other way."""
+        if self.capabilities.session_capabilities.list is None:
+            return False
+        try:
+            async for info in self.list_sessions():
+                if info.session_id == session_id:
+                    return False
+        except (RequestError, InvalidResponse):
+            return False
+        return True
 
     def list_sessions(self, cwd: str | os.PathLike[str] | None = None) -> SessionList:
         """Return the sessions that the agent has, to be iterated over (``session/list``, S3).

@@ -117,11 +117,14 @@ class Authenticator:
         except AuthRequired as error:
             refusal = error
         async with self._lock:
-            # Several calls may have been refused: the first logs in for all of them.
-            if self._times == times:
-                await self._log_in(await self._choose(refusal))
-                self._times += 1
+            await self._log_in_after(times, refusal)
         return await call()
+
+    async def _log_in_after(self, times: int, refusal: AuthRequired) -> None:
+        if self._times != times:
+            return  # several calls were refused, and another one has logged in for all of them
+        await self._log_in(await self._choose(refusal))
+        self._times += 1
 
     async def _choose(self, refusal: AuthRequired) -> str:
         choice = self._choice

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, final
 import trio
 
 from trio_acp._errors import (
-    AcpError,
     AuthRequired,
     InvalidResponse,
     MethodNotFound,
@@ -143,6 +142,9 @@ class SessionList:
 Recovery: TypeAlias = Literal["resumed", "loaded", "replaced"]
 """How a session was recovered."""
 
+RESUMED: Final[Recovery] = "resumed"
+LOADED: Final[Recovery] = "loaded"
+
 
 class RecoveredSession(NamedTuple):
     """What `ConnectedAgent.recover_session` did.
@@ -162,26 +164,28 @@ async def recover(
     resume: Callable[[], Awaitable[Session]] | None,
     load: Callable[[], Awaitable[Session]] | None,
     new: Callable[[], Awaitable[Session]],
+    missing: Callable[[], Awaitable[bool]],
 ) -> RecoveredSession:
-    """Try what the agent offers, the cheapest first; see `ConnectedAgent.recover_session`."""
-    if resume is not None:
+    """Try what the agent offers, the cheapest first; see `ConnectedAgent.recover_session`.
+
+    Args:
+        resume: resumes the session; None where the agent does not offer that.
+        load: loads it; None where the agent does not offer that.
+        new: makes another one.
+        missing: tells whether the agent lists its sessions, and not this one.
+    """
+    failure: RequestError | None = None
+    for attempt, how in ((resume, RESUMED), (load, LOADED)):
+        if attempt is None:
+            continue
         try:
-            return RecoveredSession(await resume(), "resumed")
+            return RecoveredSession(await attempt(), how)
         except RequestError as error:
-            if load is None:
-                _check_gone(error)
-            elif isinstance(error, (AuthRequired, RequestCancelled)):
+            if isinstance(error, (AuthRequired, RequestCancelled)):
                 raise
-            # What an agent does not have in memory it may have on disk.
-    if load is not None:
-        try:
-            return RecoveredSession(await load(), "loaded")
-        except RequestError as error:
-            _check_gone(error)
+            # What an agent cannot resume, for whatever reason, it may be able to load.
+            failure = error
+    # An agent that merely fails must not cost a conversation.
+    if failure is not None and not no_such_session(failure) and not await missing():
+        raise failure
     return RecoveredSession(await new(), "replaced")
-
-
-def _check_gone(error: AcpError) -> None:
-    """Go on only if the session is gone for good: an agent that merely fails must not cost a conversation."""
-    if not no_such_session(error):
-        raise error

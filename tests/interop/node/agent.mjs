@@ -96,6 +96,13 @@ const WORDS = {
     const { echo } = await client.request("_peer/echo", { value: [1, null, "ä"] });
     await say(client, sessionId, JSON.stringify(echo));
   },
+  async form({ client, sessionId }) {
+    const { action, content } = await client.request(acp.methods.client.elicitation.create, {
+      sessionId, mode: "form", message: "Which?",
+      requestedSchema: { type: "object", properties: { colour: { type: "string", enum: ["red", "blue"] } } },
+    });
+    await say(client, sessionId, `${action}: ${content?.colour}`);
+  },
   async fail() {
     throw acp.RequestError.authRequired({ hint: "log in" }, "no account");
   },
@@ -104,24 +111,58 @@ const WORDS = {
   },
 };
 
+function known(sessionId) {
+  if (!sessions.has(sessionId)) throw acp.RequestError.resourceNotFound(sessionId);
+  return sessions.get(sessionId);
+}
+
+function options({ detail }) {
+  const values = ["brief", "full"].map((value) => ({ value, name: value }));
+  return [{ id: "detail", name: "Detail", type: "select", currentValue: detail, options: values }];
+}
+
 acp
   .agent({ name: "typescript-peer" })
   .onRequest(acp.methods.agent.initialize, () => ({
     protocolVersion: acp.PROTOCOL_VERSION,
     agentInfo: { name: "typescript-peer", version: "1" },
-    agentCapabilities: { promptCapabilities: { image: true } },
+    agentCapabilities: {
+      loadSession: true,
+      promptCapabilities: { image: true },
+      sessionCapabilities: { list: {}, resume: {} },
+    },
   }))
   .onRequest(acp.methods.agent.session.new, ({ params }) => {
     const sessionId = `session-${sessions.size}`;
-    sessions.set(sessionId, { cwd: params.cwd });
+    sessions.set(sessionId, { cwd: params.cwd, said: [], detail: "brief" });
     return {
       sessionId,
+      configOptions: options(sessions.get(sessionId)),
       modes: { currentModeId: "ask", availableModes: [{ id: "ask", name: "Ask" }, { id: "go", name: "Go" }] },
     };
   })
   .onRequest(acp.methods.agent.session.setMode, ({ params }) => {
     sessions.get(params.sessionId).mode = params.modeId;
     return {};
+  })
+  .onRequest(acp.methods.agent.session.setConfigOption, ({ params }) => {
+    const session = sessions.get(params.sessionId);
+    session.detail = params.value;
+    return { configOptions: options(session) };
+  })
+  .onRequest(acp.methods.agent.session.load, async ({ params, client }) => {
+    const session = known(params.sessionId);
+    for (const words of session.said) {
+      await update(client, params.sessionId, { sessionUpdate: "user_message_chunk", content: text(words) });
+      await say(client, params.sessionId, `to ${words}`);
+    }
+    return { configOptions: options(session) };
+  })
+  .onRequest(acp.methods.agent.session.resume, ({ params }) => ({ configOptions: options(known(params.sessionId)) }))
+  .onRequest(acp.methods.agent.session.list, ({ params }) => {
+    const start = Number(params.cursor ?? 0);
+    const found = [...sessions].slice(start, start + 2).map(([sessionId, { cwd }]) => ({ sessionId, cwd }));
+    return start + 2 < sessions.size ? { sessions: found, nextCursor: `${start + 2}` } : { sessions: found };
   })
   .onNotification(acp.methods.agent.session.cancel, ({ params }) => {
     sessions.get(params.sessionId).cancel?.();
@@ -136,6 +177,7 @@ acp
       };
     });
     const word = params.prompt[0].text;
+    session.said.push(word);
     await WORDS[word]({ client, sessionId: params.sessionId, cwd: session.cwd, cancelled });
     return { stopReason: stopped ? "cancelled" : "end_turn" };
   })

@@ -202,7 +202,6 @@ class Agent:
         answer = await self.client.create_elicitation(
             message="Which?",
             mode=schema.ElicitationFormSessionMode(
-                mode="form",
                 session_id=session_id,
                 requested_schema=schema.ElicitationSchema(type="object", properties=fields),
             ),

@@ -142,9 +142,6 @@ class SessionList:
 Recovery: TypeAlias = Literal["resumed", "loaded", "replaced"]
 """How a session was recovered."""
 
-RESUMED: Final[Recovery] = "resumed"
-LOADED: Final[Recovery] = "loaded"
-
 
 class RecoveredSession(NamedTuple):
     """What `ConnectedAgent.recover_session` did.
@@ -174,8 +171,12 @@ async def recover(
         new: makes another one.
         missing: tells whether the agent lists its sessions, and not this one.
     """
-    failure: RequestError | None = None
-    for attempt, how in ((resume, RESUMED), (load, LOADED)):
+    ways: list[tuple[Callable[[], Awaitable[Session]] | None, Recovery]] = [
+        (resume, "resumed"),
+        (load, "loaded"),
+    ]
+    failures: list[RequestError] = []
+    for attempt, how in ways:
         if attempt is None:
             continue
         try:
@@ -184,8 +185,8 @@ async def recover(
             if isinstance(error, (AuthRequired, RequestCancelled)):
                 raise
             # What an agent cannot resume, for whatever reason, it may be able to load.
-            failure = error
+            failures.append(error)
     # An agent that merely fails must not cost a conversation.
-    if failure is not None and not no_such_session(failure) and not await missing():
-        raise failure
+    if failures and not no_such_session(failures[-1]) and not await missing():
+        raise failures[-1]
     return RecoveredSession(await new(), "replaced")

@@ -34,8 +34,8 @@ class IncomingRequest:
     def __init__(self, peer: Peer, request: InboundRequest, params: dict[str, Any], size: int) -> None:
         self._peer = peer
         self._request = request
-        self.params = params
-        self.size = size
+        self.params: dict[str, Any] = params
+        self.size: int = size
 
     @property
     def id(self) -> RequestId:

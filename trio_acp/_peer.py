@@ -148,7 +148,7 @@ class Peer:
         self._write_error: BaseException | None = None
         self._progress = trio.lowlevel.ParkingLot()
         self._pacer = Pacer()
-        self.input_ended = trio.Event()
+        self.input_ended: trio.Event = trio.Event()
         """Set when nothing more can arrive and the reason is known."""
         self._input_ending = False
         self._untold: list[OutboundRequest] = []

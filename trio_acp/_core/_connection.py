@@ -109,10 +109,10 @@ class Connection:
         self._given_up: OrderedDict[int, OutboundRequest] = OrderedDict()
         self._inbound: dict[RequestId, InboundRequest] = {}
         self._ended = False
-        self.junk_in_a_row = 0
-        self.junk_lines = 0
+        self.junk_in_a_row: int = 0
+        self.junk_lines: int = 0
         """Junk lines since the connection began."""
-        self.messages_received = 0
+        self.messages_received: int = 0
         """Well-formed messages since the connection began."""
 
     # What the two sides owe each other right now -----------------------------------------------------

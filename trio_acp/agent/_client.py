@@ -65,10 +65,10 @@ class ClientLink:
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
-        self.client = ConnectedClient(self)
-        self.capabilities = ClientCapabilities()
+        self.client: ConnectedClient = ConnectedClient(self)
+        self.capabilities: ClientCapabilities = ClientCapabilities()
         self.info: Implementation | None = None
-        self.input_over = False
+        self.input_over: bool = False
         """It has closed its end: it may still read, but nothing more can come from it."""
         self._offers: dict[str, bool] = {}
         self._waiting: set[trio.CancelScope] = set()

@@ -23,7 +23,7 @@ from trio_acp._errors import (
 from trio_acp._peer import IncomingRequest, Peer
 from trio_acp.schema import CloseSessionRequest
 
-from ._client import ClientLink
+from ._client import ClientLink, ConnectedClient
 from ._groups import sole_error
 from ._handlers import Invocation
 from ._methods import take_notification, take_request
@@ -64,10 +64,10 @@ class AgentConnection:
         self.opening: dict[str, LiveSession] = {}
         self.leaving: list[LiveSession] = []
         """Sessions that are to be closed and whose ``on_close_session`` has not been called yet."""
-        self.lines = Lines()
+        self.lines: Lines = Lines()
         self.initialize_received = False
         self.initialized = False
-        self.notification_tasks = 0
+        self.notification_tasks: int = 0
         self._stream = stream
         self._nursery: trio.Nursery | None = None
         self._ending = False
@@ -78,7 +78,7 @@ class AgentConnection:
         self._running = 0
         self._idle = trio.Event()
         direct = hasattr(stream, "send_nowait")
-        self.peer = Peer(
+        self.peer: Peer = Peer(
             (_WatchedDirectStream if direct else _WatchedStream)(stream, self._input_ends),
             self,
             answer_junk=True,
@@ -87,8 +87,8 @@ class AgentConnection:
             on_wire=spec.on_wire,
             redact_wire=spec.redact_wire,
         )
-        self.link = ClientLink(self.peer)
-        self.client = self.link.client
+        self.link: ClientLink = ClientLink(self.peer)
+        self.client: ConnectedClient = self.link.client
 
     async def serve(self) -> None:
         """Serve the client until it has gone.

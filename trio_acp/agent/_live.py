@@ -23,7 +23,9 @@ from trio_acp.schema import (
 from ._store import SessionRecord, now
 
 if TYPE_CHECKING:
-    from ._client import ClientLink
+    from trio_acp._peer import Peer
+
+    from ._client import ClientLink, ConnectedClient
     from ._recording import Recorder
     from ._turns import Turn
 
@@ -64,8 +66,8 @@ class LiveSession:
     ) -> None:
         self.id = session_id
         self.link = link
-        self.client = link.client
-        self.peer = link.peer
+        self.client: ConnectedClient = link.client
+        self.peer: Peer = link.peer
         self.cwd = cwd
         self.additional_directories = additional_directories
         self.mcp_servers = mcp_servers
@@ -78,7 +80,7 @@ class LiveSession:
         self.modes: SessionModeState | None = None
         self.config_options: list[SessionConfigOption] | None = None
         self.remembered: dict[str, bool] = {}
-        self.created_at = now()
+        self.created_at: str = now()
         self.turn: Turn | None = None
         self.queue: deque[Turn] = deque()
         self.recorder: Recorder | None = None

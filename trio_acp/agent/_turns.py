@@ -64,9 +64,9 @@ class Turn:
     ) -> None:
         self.live = live
         self.prompt = prompt
-        self.emitter = Emitter(live)
-        self.cancel_requested = False
-        self.finished = trio.Event()
+        self.emitter: Emitter = Emitter(live)
+        self.cancel_requested: bool = False
+        self.finished: trio.Event = trio.Event()
         self._request = request
         self._handler = handler
         self._arguments = arguments

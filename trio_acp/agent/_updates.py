@@ -66,7 +66,7 @@ class Emitter:
     __slots__ = ("_chunk_tag", "_closed", "_message_id", "live")
 
     def __init__(self, live: LiveSession) -> None:
-        self.live = live
+        self.live: LiveSession = live
         self._chunk_tag = ""
         self._message_id = ""
         self._closed = ""

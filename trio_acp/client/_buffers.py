@@ -63,7 +63,7 @@ class TurnBuffer(Generic[T]):
         self._pacer = Pacer()
         self.consumer: trio.lowlevel.Task | None = None
         """The task that took updates last."""
-        self.room = trio.Event()
+        self.room: trio.Event = trio.Event()
         """Set, once, when the buffer is below its soft limit again or released."""
 
     @property

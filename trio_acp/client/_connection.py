@@ -77,8 +77,8 @@ class ClientConnection:
         explain_loss: Callable[[], Awaitable[AcpError]],
     ) -> None:
         self.options = options
-        self.capabilities = AgentCapabilities()
-        self.peer = Peer(
+        self.capabilities: AgentCapabilities = AgentCapabilities()
+        self.peer: Peer = Peer(
             stream,
             self,
             max_junk_lines=options.max_junk_lines,
@@ -87,16 +87,16 @@ class ClientConnection:
             redact_wire=options.redact_wire,
         )
         self.peer.read_on = self.conditions_changed
-        self.table = SessionTable(self)
+        self.table: SessionTable = SessionTable(self)
         self._open = self.table.open
-        self.lost = trio.Event()
+        self.lost: trio.Event = trio.Event()
         """The agent has gone."""
         self.callback_failures: list[BaseException] = []
         """What callbacks raised outside of any turn."""
-        self.callback_failure = trio.Event()
+        self.callback_failure: trio.Event = trio.Event()
         self.leniencies: deque[Leniency] = deque(maxlen=KEPT_DIAGNOSTICS)
-        self.leniencies_total = 0
-        self.updates_dropped = 0
+        self.leniencies_total: int = 0
+        self.updates_dropped: int = 0
         self._explain_loss = explain_loss
         self._on_update = options.on_update
         self._services: dict[str, Service] = dict(client_services(options))

@@ -91,20 +91,20 @@ class Opening:
     ) -> None:
         self._host = host
         self._method = method
-        self.record = record
+        self.record: SessionRecord = record
         self.scope = scope
         self.fresh = fresh
         """The session was not open before."""
-        self.replays = method == LOAD
-        self.state = record.state.without_conversation() if self.replays else record.state
-        self.replay = Replay()
-        self.ended = trio.Event()
+        self.replays: bool = method == LOAD
+        self.state: SessionState = record.state.without_conversation() if self.replays else record.state
+        self.replay: Replay = Replay()
+        self.ended: trio.Event = trio.Event()
         """It has been answered, or never will be."""
         self.error: AcpError | None = None
         self.request: OutboundRequest | None = None
-        self.over = trio.Event()
+        self.over: trio.Event = trio.Event()
         """It has ended, or was given up: there is nobody who waits for it."""
-        self.unwanted = False
+        self.unwanted: bool = False
         """Nobody waits for it any more; the agent may still be at it."""
 
     def put(self, update: SessionUpdate, size: int) -> None:

@@ -167,10 +167,10 @@ class OpenPermission:
     ) -> None:
         self._asked = trio.current_time()
         self._decided = decided
-        self.incoming = incoming
-        self.request = request
-        self.deadline = deadline
-        self.scope = trio.CancelScope(deadline=deadline)
+        self.incoming: IncomingRequest = incoming
+        self.request: PermissionRequest = request
+        self.deadline: float = deadline
+        self.scope: trio.CancelScope = trio.CancelScope(deadline=deadline)
         """The handler's cancel scope: its end is the handler's end."""
         self._failure: BaseException | None = None
         incoming.when_cancelled(self.withdraw)

@@ -42,9 +42,9 @@ class SessionRecord:
     )
 
     def __init__(self, scope: SessionScope) -> None:
-        self.scope = scope
-        self.state = SessionState()
-        self.version = 0
+        self.scope: SessionScope = scope
+        self.state: SessionState = SessionState()
+        self.version: int = 0
         """Grows with every change of the state."""
         self.change: trio.Event | None = None
         """Set, once, at the next change; None while nobody waits for one."""
@@ -54,16 +54,16 @@ class SessionRecord:
         """The turn that runs; also one that was abandoned, until its late answer."""
         self.opening: Opening | None = None
         """The load or resume that is under way."""
-        self.replay = Replay()
+        self.replay: Replay = Replay()
         """What the last load replayed."""
-        self.queue = trio.StrictFIFOLock()
+        self.queue: trio.StrictFIFOLock = trio.StrictFIFOLock()
         """Held by a prompt that waits for its turn."""
-        self.closed = False
+        self.closed: bool = False
         """It was closed, deleted, or never opened after all."""
-        self.ended = False
+        self.ended: bool = False
         """Nothing about it will change any more."""
-        self.line = Line()
-        self.handlers = Handlers(self.line)
+        self.line: Line = Line()
+        self.handlers: Handlers = Handlers(self.line)
         """Handlers that serve this session outside of its turns."""
 
     @property

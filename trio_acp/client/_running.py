@@ -83,29 +83,29 @@ class RunningTurn:
         options = host.options
         self.host = host
         self.session_id = session_id
-        self.scope = trio.CancelScope()
+        self.scope: trio.CancelScope = trio.CancelScope()
         self.nursery: trio.Nursery | None = None
         self.context: contextvars.Context = contextvars.copy_context()
         """The context of the task that opened the turn, for everything that runs on its behalf."""
         self.context.run(_working_for.set, (*_working_for.get(), self))
-        self.transcript = Transcript()
+        self.transcript: Transcript = Transcript()
         self.buffer: TurnBuffer[SessionUpdate] = TurnBuffer(
             options.max_buffered_updates, options.max_buffered_bytes
         )
         self.body_running = False
-        self.ended = trio.Event()
+        self.ended: trio.Event = trio.Event()
         """The prompt has been answered, or never will be."""
-        self.over = trio.Event()
+        self.over: trio.Event = trio.Event()
         """It has ended or was abandoned: the application need not wait any longer."""
         self.stop_reason: StopReason | str | None = None
         self.response: PromptResponse | None = None
         """The agent's answer to the prompt, if it was a result."""
-        self.cancel_requested = False
+        self.cancel_requested: bool = False
         self.reading_paused = False
         """Its consumer has more than enough to take: what the agent does meanwhile is not seen."""
-        self.unwinding = False
+        self.unwinding: bool = False
         """Its scope, or one around it, was cancelled: a new task in its nursery would not get anywhere."""
-        self.abandoned = False
+        self.abandoned: bool = False
         self.error: AcpError | None = None
         """How the agent, or the connection to it, failed the turn."""
         self.verdict: BaseException | None = None

@@ -144,8 +144,8 @@ class Message:
 
     def __init__(self, role: Literal["agent", "user", "thought"], message_id: str | None) -> None:
         self.role: Literal["agent", "user", "thought"] = role
-        self.message_id = message_id
-        self.size = 0
+        self.message_id: str | None = message_id
+        self.size: int = 0
         """Characters that it holds, about."""
         self.counted: int | None = None
         """The part of ``size`` that the history it is in has taken note of; None while it is in none."""
@@ -236,7 +236,7 @@ class History:
     __slots__ = ("_by_id", "_last", "_messages", "_open", "_size", "lost")
 
     def __init__(self) -> None:
-        self.lost = 0
+        self.lost: int = 0
         """Messages that were forgotten."""
         self._messages: deque[Message] = deque()
         self._by_id: dict[tuple[str, str], Message] = {}
@@ -318,7 +318,7 @@ class Transcript:
     __slots__ = ("_by_id", "_open", "history", "messages", "plan", "tool_calls", "usage")
 
     def __init__(self, history: History | None = None) -> None:
-        self.history = history
+        self.history: History | None = history
         self.messages: list[Message] = []
         self.tool_calls: dict[str, ToolCallState] = {}
         self.plan: list[PlanEntry] | None = None

@@ -69,7 +69,7 @@ class SessionTable:
         """Sessions that are being loaded or resumed and were not open before."""
         self.strays: UpdateStream[StrayUpdate] = UpdateStream()
         """Updates for sessions that are neither."""
-        self.creating = 0
+        self.creating: int = 0
         """Requests under way that create a session: their updates may come before their answers."""
         self._token = object()
         """Stands for the connection in the scopes that services get."""

@@ -39,7 +39,7 @@ class AtStep(trio.abc.Instrument):
         self._root = root
         self._outside: list[trio.Nursery] = []
         self._armed = False
-        self.fired = False
+        self.fired: bool = False
 
     def arm(self) -> None:
         """Begin to count."""

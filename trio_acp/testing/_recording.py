@@ -143,7 +143,7 @@ class WireRecorder(FaultyStream):
 
     def __init__(self, inner: trio.abc.Stream, own: Party, *, redacted: bool = True) -> None:
         super().__init__(inner)
-        self.recording = Recording(seen_at=own)
+        self.recording: Recording = Recording(seen_at=own)
         """What was recorded so far."""
         self._own: Party = own
         self._redacted = redacted

@@ -87,10 +87,10 @@ class ScriptedPeer:
     ) -> None:
         self.stream = stream
         self.party: Party = party
-        self.transcript = Transcript(seen_at=party)
+        self.transcript: Transcript = Transcript(seen_at=party)
         self.replies: dict[str, Any] = {}
         self.inbox: deque[dict[str, Any]] = deque()
-        self.ended = False
+        self.ended: bool = False
         self._strict = strict
         self._patience = patience
         self._referee = Referee(seen_at=party)

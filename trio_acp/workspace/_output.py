@@ -23,10 +23,10 @@ class OutputBuffer:
     __slots__ = ("_chunks", "limit", "size", "total")
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.size = 0
+        self.limit: int = limit
+        self.size: int = 0
         """Bytes that are kept."""
-        self.total = 0
+        self.total: int = 0
         """Bytes that have come."""
         self._chunks: deque[bytes] = deque()
 

@@ -74,13 +74,13 @@ class Command:
         use_pty: bool,
         max_run_time: float,
     ) -> None:
-        self.executable = executable
-        self.argv = tuple(argv)
-        self.cwd = cwd
-        self.env = {**env, mark: "1"}
-        self.mark = mark
-        self.use_pty = use_pty
-        self.max_run_time = max_run_time
+        self.executable: str = executable
+        self.argv: tuple[str, ...] = tuple(argv)
+        self.cwd: str = cwd
+        self.env: dict[str, str] = {**env, mark: "1"}
+        self.mark: str = mark
+        self.use_pty: bool = use_pty
+        self.max_run_time: float = max_run_time
 
 
 @final
@@ -109,16 +109,16 @@ class RunningTerminal:
         self.id = id
         self.session = session
         self.command = command
-        self.buffer = OutputBuffer(limit)
+        self.buffer: OutputBuffer = OutputBuffer(limit)
         self.exit_status: TerminalExitStatus | None = None
-        self.exited = trio.Event()
+        self.exited: trio.Event = trio.Event()
         """The command has ended; what it wrote until then is in the buffer."""
-        self.over = trio.Event()
+        self.over: trio.Event = trio.Event()
         """Nothing of it runs any more."""
-        self.input_ended = trio.Event()
+        self.input_ended: trio.Event = trio.Event()
         """Nobody can write to it any more."""
         self.released = False
-        self.view = Terminal(self)
+        self.view: Terminal = Terminal(self)
         self._on_output = on_output
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._end = trio.Event()

@@ -7,14 +7,28 @@ import pathlib
 import re
 import subprocess
 import sys
+from functools import partial
+from typing import Any
 
+import attrs
 import pytest
 import trio
 
-from trio_acp import AcpOptions, PermissionRequest, Selected, SessionScope, open_acp
+from trio_acp import (
+    AcpOptions,
+    AuthRequired,
+    ConnectedAgent,
+    PermissionRequest,
+    Selected,
+    SessionScope,
+    connect_acp,
+    open_acp,
+)
 from trio_acp.schema import (
+    CreateElicitationFormRequest,
     CreateTerminalRequest,
     CreateTerminalResponse,
+    ElicitationAcceptAction,
     KillTerminalRequest,
     ReadTextFileRequest,
     ReleaseTerminalRequest,
@@ -26,6 +40,7 @@ from trio_acp.schema import (
     WaitForTerminalExitRequest,
     WaitForTerminalExitResponse,
 )
+from trio_acp.workspace import TerminalManager
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -59,11 +74,12 @@ OUTPUT = {
     r"Post the notes: reject_once \(unattended\)\ncat: MILK, BREAD\n"
     r"refused: path: outside of the directories of this session\nexit code 0\n",
     "recover_session": r"saved: plan\nresumed\nreplayed: \[[^\n]*'user'[^\n]*'agent'[^\n]*\]\n",
+    "check_agent": r"(pass: W3-[^\n]+\n){3,}",
     "content_blocks": r"TextContent ResourceLink \nnot sent: promptCapabilities\.image\n",
 }
 """What a host prints, as a pattern for the whole of it. The working directory holds one file, notes.txt."""
 
-AGENTS = {"first_agent", "tool_agent", "saved_sessions", "ls_agent"}
+AGENTS = {"first_agent", "tool_agent", "saved_sessions", "ls_agent", "class_agent"}
 """Agents, which have a test of their own below, or hosts above that drive them."""
 
 
@@ -168,6 +184,63 @@ class Terminals:
 
     async def release(self, request: ReleaseTerminalRequest, session: SessionScope) -> None:
         self.open.remove(request.terminal_id)
+
+
+def counting_options() -> dict[str, Any]:
+    async def fill_in(request: CreateElicitationFormRequest) -> ElicitationAcceptAction:
+        await trio.lowlevel.checkpoint()
+        return ElicitationAcceptAction({"end": "5"})
+
+    return {"elicit_form": fill_in, "terminals": TerminalManager(), "auth": "agree"}
+
+
+async def count(agent: ConnectedAgent) -> list[str]:
+    """Two turns with the agent that counts, set up anew for the second one; what it thought and said."""
+    session = await agent.new_session()
+    said: list[str] = []
+    for _ in range(2):
+        async with session.prompt("count") as turn:
+            await turn.wait()
+        said += [message.text for message in turn.messages]
+        assert {call.status for call in turn.tool_calls.values()} == {ToolCallStatus.COMPLETED}
+        await session.set_mode("loud")
+        await session.set_config_option("step", "2")
+    return said
+
+
+async def test_the_agent_that_is_a_class_wants_a_login_and_counts(tmp_path: pathlib.Path) -> None:
+    async with open_acp(options_for("class_agent", tmp_path)) as agent:
+        with pytest.raises(AuthRequired):
+            await agent.new_session()
+    options = attrs.evolve(options_for("class_agent", tmp_path), **counting_options())
+    async with open_acp(options) as agent:
+        thought, first, other, second = await count(agent)
+        assert (thought.split(), first) == (["1", "2", "3", "4", "5"], "That was count 1.")
+        assert (other.split(), second) == (["1", "3", "5"], "That was count 2!")
+        assert await agent.request("_counter/limits", {}) == {"highest": 1000}
+
+
+async def test_the_same_agent_serves_many_clients_at_a_port(tmp_path: pathlib.Path) -> None:
+    from examples.class_agent import app
+
+    async def be_a_client(port: int) -> None:
+        async with trio.open_nursery() as connection:
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+            options = AcpOptions(cwd=tmp_path, **counting_options())
+            agent = await connect_acp(connection, stream, options)
+            said.append(await count(agent))
+            await agent.aclose()
+
+    said: list[list[str]] = []
+    async with trio.open_nursery() as nursery:
+        serve = partial(app.serve_listeners, await trio.open_tcp_listeners(0, host="127.0.0.1"))
+        (listener,) = await nursery.start(serve)
+        port = listener.socket.getsockname()[1]
+        async with trio.open_nursery() as clients:
+            for _ in range(3):
+                clients.start_soon(be_a_client, port)
+        nursery.cancel_scope.cancel()
+    assert [texts[1] for texts in said] == ["That was count 1."] * 3
 
 
 async def test_the_agent_with_tools_reads_runs_and_asks(tmp_path: pathlib.Path) -> None:

@@ -85,7 +85,7 @@ async def nothing_unasked(probe: Probe) -> None:
         not_applicable("no prompt is known that has the agent use files, commands or forms")
     probe.on["session/request_permission"] = {"outcome": {"outcome": "cancelled"}}
     for text in known:
-        await probe.prompt(session, text)
+        await probe.answer(await probe.start_prompt(session, text))
 
 
 def methods_of(hello: dict[str, Any]) -> list[dict[str, Any]]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import gc
 import inspect
 import os
-import pathlib
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -15,6 +13,8 @@ from typing import Any
 import hypothesis
 import pytest
 import trio
+
+from trio_acp.testing import assert_nothing_left
 
 HANG_GUARD_SECONDS = 60.0
 """Real seconds after which a test is a hang. Real, not the test clock's: a `MockClock` that stands still
@@ -84,41 +84,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 # --- No test leaves something behind -------------------------------------------------------------------
 
-_FD_DIRECTORY = next(
-    (p for p in (pathlib.Path("/proc/self/fd"), pathlib.Path("/dev/fd")) if p.is_dir()), None
-)
-_ALLOWED_FILES = (".hypothesis", ".coverage", "/dev/urandom", ".pyc", ".py")
-"""Opened by test tools (and by imports) whenever they like."""
-
-
-def _open_fds() -> set[tuple[int, str]]:
-    if _FD_DIRECTORY is None:
-        return set()
-    found = set[tuple[int, str]]()
-    for name in os.listdir(_FD_DIRECTORY):
-        try:
-            target = os.readlink(f"{_FD_DIRECTORY}/{name}")
-        except OSError:
-            continue  # the descriptor of the listing itself
-        if not any(part in target for part in _ALLOWED_FILES):
-            found.add((int(name), target))
-    return found
-
-
-def _children() -> set[int]:
-    """Processes, zombies included, whose parent is this process (Linux; elsewhere: none are seen)."""
-    found = set[int]()
-    for task in pathlib.Path("/proc/self/task").glob("*/children"):
-        try:
-            found.update(map(int, task.read_text().split()))
-        except OSError:
-            continue  # that thread is gone
-    return found
-
-
-def _threads() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if not thread.daemon}
-
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind() -> Iterator[None]:
@@ -126,14 +91,5 @@ def nothing_is_left_behind() -> Iterator[None]:
 
     Tasks need no check: Trio's run does not end before they do. Trio's idle worker threads are daemons.
     """
-    fds, children, threads = _open_fds(), _children(), _threads()
-    yield
-    if _open_fds() - fds:
-        gc.collect()  # a reference cycle may hold the last reference
-    left = {
-        "descriptors": sorted(_open_fds() - fds),
-        "child processes": sorted(_children() - children),
-        "threads": sorted(thread.name for thread in _threads() - threads),
-    }
-    found = {what: which for what, which in left.items() if which}
-    assert not found, f"left behind by the test: {found}"
+    with assert_nothing_left():
+        yield

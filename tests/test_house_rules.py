@@ -12,7 +12,8 @@ CONFTEST = pathlib.Path(__file__).with_name("conftest.py").read_text(encoding="u
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester) -> pytest.Pytester:
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(__file__).parents[1]))
     pytester.makeconftest(CONFTEST + "\nHANG_GUARD_SECONDS = 0.05\n")
     pytester.makeini("[pytest]\ntrio_mode = true\nfilterwarnings = error\n")
     return pytester
@@ -67,4 +68,4 @@ def test_a_test_that_leaves_something_behind_fails(suite: pytest.Pytester, leak:
     )
     result = suite.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines([f"*left behind by the test: *{named}*"])
+    result.stdout.fnmatch_lines([f"*left behind: *{named}*"])

@@ -124,11 +124,16 @@ class Wire:
 
     async def quiet(self) -> None:
         """Let everything run that can, and check that the client has sent nothing more."""
-        await trio.testing.wait_all_tasks_blocked()
-        assert not self._inbox
-        with trio.move_on_after(0):
-            self._take(await self.stream.receive_some())
         assert not self._inbox, list(self._inbox)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read_on)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        assert not self._inbox, list(self._inbox)
+
+    async def _read_on(self) -> None:
+        while not self.ended:
+            self._take(await self.stream.receive_some())
 
     async def drain(self) -> None:
         """Read until the client closes its end."""

@@ -376,7 +376,7 @@ async def test_an_answer_that_comes_with_the_cancellation_is_closed_too(
         new = await wire.expect("session/new")
         scope.cancel()
         wire.stream.send_nowait(frame(wire.result_of(new, {"sessionId": "s1"})))
-        wire.referee.from_agent(wire.result_of(new, {}))
+        wire.referee.from_agent(wire.result_of(new, {"sessionId": "s1"}))
         message = await wire.receive()
         assert message is not None
         if message["method"] == "$/cancel_request":

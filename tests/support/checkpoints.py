@@ -9,42 +9,9 @@ from collections.abc import Awaitable, Callable
 import trio
 import trio.testing
 
+from trio_acp.testing import AtStep
+
 __all__ = ["AtStep", "every_step", "press_ctrl_c"]
-
-
-class AtStep(trio.abc.Instrument):
-    """Calls a function when the tasks of a run have made so many steps since it was armed.
-
-    A step of a task ends at a checkpoint that lets others run, so this is every moment at which anything can
-    come in between.
-
-    Attributes:
-        fired: the moment has come.
-    """
-
-    def __init__(self, step: int, action: Callable[[], object]) -> None:
-        self._left = step
-        self._action = action
-        self.fired = False
-        self._armed = False
-
-    def arm(self) -> None:
-        """Begin to count."""
-        self._armed = True
-        trio.lowlevel.add_instrument(self)
-
-    def disarm(self) -> None:
-        """Count no more."""
-        if self._armed:
-            self._armed = False
-            trio.lowlevel.remove_instrument(self)
-
-    def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self.fired = True
-            self.disarm()
-            self._action()
 
 
 def press_ctrl_c() -> None:

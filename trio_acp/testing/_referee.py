@@ -229,26 +229,32 @@ class Referee:
     def _answer(self, sender: Party, message: dict[str, Any]) -> list[tuple[str, str]]:
         talk = self._talk
         has_result, has_error = "result" in message, "error" in message
-        if not has_result and not has_error:
-            return [("W4", "neither method, result nor error")]
         if "id" not in message:
-            return [("W3", "an answer without an id")]
+            what = (
+                "an answer without an id" if has_result or has_error else "neither method, result nor error"
+            )
+            return [("W3" if has_result or has_error else "W4", what)]
         key = id_key(message["id"])
         request = talk.open[other_party(sender)].pop(key, None)
+        if request is None and not has_result and not has_error:
+            return [("W4", "neither method, result nor error")]
         if request is None:
             if message["id"] is None and has_error:
                 return []  # the answer to something whose id could not be read (W4)
             if key in talk.used[other_party(sender)]:
                 return [("W6", f"a second answer to request {message['id']!r}")]
             return [("W6", f"an answer to a request that was never made: {message['id']!r}")]
+        if not has_result and not has_error:
+            return self._invalid(request, f"the answer to {request.method} has neither result nor error")
         if has_result and has_error:
-            return [("W6", f"the answer to {request.method} has both result and error")]
+            return self._invalid(request, f"the answer to {request.method} has both result and error")
         if has_error:
             error = message["error"]
             if not (
                 is_object(error) and type(error.get("code")) is int and isinstance(error.get("message"), str)
             ):
-                return [("W6", f"the error for {request.method} lacks an integer code or a text message")]
+                what = f"the error for {request.method} lacks an integer code or a text message"
+                return self._invalid(request, what)
             return follow_answer(talk, request, None, error)
         result = message["result"]
         info = METHODS.get(request.method)
@@ -258,6 +264,14 @@ class Referee:
                 # Null is a good answer wherever nothing is required (W6).
                 structure(info.result, {} if result is None else result)
             except SchemaError as misfit:
-                return [("W6", f"the result of {request.method} does not fit: {misfit}")]
+                return self._invalid(request, f"the result of {request.method} does not fit: {misfit}")
             found = check_answer_content(talk, request, {} if result is None else result)
         return found + follow_answer(talk, request, {} if result is None else result, None)
+
+    def _invalid(self, request: Request, what: str) -> list[tuple[str, str]]:
+        """An invalid answer ends its request all the same: it fails (W6)."""
+        follow_answer(self._talk, request, None, {"code": 0})
+        if request.method in ("session/load", "session/resume"):
+            # The agent may have opened it, so that the client may want to close it.
+            self._talk.sessions.setdefault(request.params["sessionId"], "open")
+        return [("W6", what)]

@@ -291,6 +291,14 @@ def test_w11_what_is_open_at_a_peaceful_end_is_blamed_on_who_owes_it() -> None:
         assert_conversation_legal(half, finished=True)
 
 
+def test_w4_an_error_may_name_what_was_no_request() -> None:
+    error = {"code": -32600, "message": "m"}
+    for wrong in (client(id=5), client(id=5, method=6), client(id=5, method="_m", params=[])):
+        assert_conversation_legal([*begun(), wrong, agent(id=5, error=error)], side="agent")
+        with pytest.raises(IllegalConversation, match="W6"):
+            assert_conversation_legal([*begun(), wrong, agent(id=5, result={})], side="agent")
+
+
 def test_only_the_side_that_is_asked_about_is_blamed() -> None:
     entries = [*begun(), prompt(), prompt("p2")]
     assert_conversation_legal([*entries, agent(id="p2", result={"stopReason": "end_turn"})], side="agent")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import secrets
 import shlex
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -137,6 +138,37 @@ def _parser() -> argparse.ArgumentParser:
         help="delete this session for good, instead of listing; may be given several times",
     )
     sessions.set_defaults(run=_sessions)
+
+    check = commands.add_parser(
+        "check",
+        help="check what an agent owes its clients",
+        description="Check what an agent owes its clients, each thing in a run of its own. "
+        "Exit status 1 if a check fails.",
+        allow_abbrev=False,
+    )
+    _add_trial(check)
+    check.set_defaults(run=_check)
+
+    fuzz = commands.add_parser(
+        "fuzz",
+        help="look for something that breaks an agent",
+        description="Do random things to an agent until it breaks a rule of the protocol, then find the "
+        "smallest such program. Exit status 1 if there is one.",
+        allow_abbrev=False,
+    )
+    _add_trial(fuzz)
+    fuzz.add_argument(
+        "--seconds", metavar="N", type=_seconds, default=60.0, help="how long to look (default: 60)"
+    )
+    fuzz.add_argument("--seed", metavar="S", type=int, help="repeat an earlier run (default: by chance)")
+    fuzz.add_argument(
+        "--failure",
+        metavar="FILE",
+        default="acp-fuzz-failure.json",
+        help="where to keep a failure (default: acp-fuzz-failure.json)",
+    )
+    fuzz.add_argument("--replay", metavar="FILE", help="play a failure again, and nothing else")
+    fuzz.set_defaults(run=_fuzz)
     return parser
 
 
@@ -162,6 +194,34 @@ def _add_agent(parser: argparse.ArgumentParser, *, required: bool) -> None:
         default=60.0,
         help="how long the agent may take to start (default: 60)",
     )
+
+
+def _add_trial(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--agent",
+        metavar="COMMAND",
+        type=_command,
+        required=True,
+        help="command line that starts the agent",
+    )
+    parser.add_argument(
+        "--cwd",
+        metavar="DIR",
+        type=_directory,
+        default=".",
+        help="directory to work in (default: this one)",
+    )
+    parser.add_argument(
+        "--prompt", metavar="TEXT", default="hello", help="what turns are started with (default: hello)"
+    )
+    parser.add_argument(
+        "--patience",
+        metavar="SECONDS",
+        type=_seconds,
+        default=30.0,
+        help="how long the agent may take to answer (default: 30)",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write a report in JSON")
 
 
 def _command(text: str) -> list[str]:
@@ -244,6 +304,41 @@ def _sessions(arguments: argparse.Namespace, trouble: _Trouble) -> int:
         return OK
 
     return _run(run, trouble, arguments.agent, None)
+
+
+def _check(arguments: argparse.Namespace, trouble: _Trouble) -> int:
+    # Not needed by the other commands, and not cheap.
+    from ._outside import CheckSettings, run_check
+
+    settings = CheckSettings(
+        arguments.agent, arguments.cwd, arguments.prompt, arguments.patience, arguments.json
+    )
+
+    async def run() -> int:
+        return OK if await run_check(settings, sys.stdout) else FAILED
+
+    return _run(run, trouble, settings.command, None)
+
+
+def _fuzz(arguments: argparse.Namespace, trouble: _Trouble) -> int:
+    from ._outside import FuzzSettings, run_fuzz
+
+    settings = FuzzSettings(
+        arguments.agent,
+        arguments.cwd,
+        arguments.prompt,
+        arguments.patience,
+        arguments.json,
+        seed=secrets.randbelow(2**31) if arguments.seed is None else arguments.seed,
+        duration=arguments.seconds,
+        failure=arguments.failure,
+        replay=arguments.replay,
+    )
+
+    async def run() -> int:
+        return OK if await run_fuzz(settings, sys.stdout) else FAILED
+
+    return _run(run, trouble, settings.command, None)
 
 
 def demo_command() -> list[str]:

@@ -11,6 +11,11 @@ from trio_acp.transports import open_memory_pair as open_memory_pair
 
 from ._checkpoints import AtStep as AtStep
 from ._checkpoints import cancel_at_every_checkpoint as cancel_at_every_checkpoint
+from ._conformance import CHECKS as CHECKS
+from ._conformance import Check as Check
+from ._conformance import CheckResult as CheckResult
+from ._conformance import Report as Report
+from ._conformance import check_agent as check_agent
 from ._faults import NOISE_LINES as NOISE_LINES
 from ._faults import CoalescedStream as CoalescedStream
 from ._faults import CorruptedStream as CorruptedStream
@@ -26,6 +31,11 @@ from ._leftovers import LeftBehind as LeftBehind
 from ._leftovers import Leftovers as Leftovers
 from ._leftovers import assert_nothing_left as assert_nothing_left
 from ._leftovers import leftovers as leftovers
+from ._outside import Failure as Failure
+from ._outside import FuzzReport as FuzzReport
+from ._outside import fuzz_agent as fuzz_agent
+from ._outside import make_steps as make_steps
+from ._outside import play_steps as play_steps
 from ._recording import Recorded as Recorded
 from ._recording import Recording as Recording
 from ._recording import Replay as Replay
@@ -51,17 +61,22 @@ from ._transcript import Transcript as Transcript
 
 __all__ = [
     "ALLOW_OR_REJECT",
+    "CHECKS",
     "FULL_AGENT",
     "FULL_CLIENT",
     "HOLD",
     "NOISE_LINES",
     "AtStep",
+    "Check",
+    "CheckResult",
     "CoalescedStream",
     "CorruptedStream",
     "DuplicatedStream",
     "Entry",
+    "Failure",
     "FaultyStream",
     "FragmentedStream",
+    "FuzzReport",
     "IllegalConversation",
     "LeftBehind",
     "Leftovers",
@@ -76,6 +91,7 @@ __all__ = [
     "ReorderedStream",
     "Replay",
     "ReplayMismatch",
+    "Report",
     "ScriptedAgent",
     "ScriptedClient",
     "ScriptedPeer",
@@ -88,7 +104,11 @@ __all__ = [
     "assert_conversation_legal",
     "assert_nothing_left",
     "cancel_at_every_checkpoint",
+    "check_agent",
+    "fuzz_agent",
     "leftovers",
+    "make_steps",
     "open_memory_pair",
     "permission_option",
+    "play_steps",
 ]

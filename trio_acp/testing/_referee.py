@@ -109,6 +109,8 @@ class Referee:
     def __init__(self, *, seen_at: Party | None = None) -> None:
         self._talk = Conversation(seen_at)
         self._index = 0
+        self._mentioned: dict[Party, set[tuple[str, Any]]] = {"client": set(), "agent": set()}
+        """Ids in messages of each side that were no requests: an error may name them (W4)."""
         self.violations: list[Violation] = []
         """All rules that were broken so far."""
 
@@ -166,11 +168,16 @@ class Referee:
         if "id" in message and type(message["id"]) not in (str, int, type(None)):
             return [*found, ("W3", f"the id {message['id']!r} is no string, integer or null")]
         if "method" not in message:
-            return [*found, *self._answer(sender, message)]
+            broken = self._answer(sender, message)
+            if broken and "id" in message:
+                self._mentioned[sender].add(id_key(message["id"]))
+            return [*found, *broken]
         method = message["method"]
         params: Any = message.get("params")
         params = {} if params is None else params
         if not isinstance(method, str) or not is_object(params):
+            if "id" in message:
+                self._mentioned[sender].add(id_key(message["id"]))
             return [*found, ("W4", "the method is no string, or the parameters are no object")]
         if "id" in message:
             return [*found, *self._request(sender, Request(message["id"], method, params))]
@@ -239,8 +246,8 @@ class Referee:
         if request is None and not has_result and not has_error:
             return [("W4", "neither method, result nor error")]
         if request is None:
-            if message["id"] is None and has_error:
-                return []  # the answer to something whose id could not be read (W4)
+            if has_error and (message["id"] is None or key in self._mentioned[other_party(sender)]):
+                return []  # the answer to something that was no request (W4)
             if key in talk.used[other_party(sender)]:
                 return [("W6", f"a second answer to request {message['id']!r}")]
             return [("W6", f"an answer to a request that was never made: {message['id']!r}")]

@@ -307,14 +307,19 @@ class Peer:
         if self._write_error is None:
             self._enqueue(self._core.notification(method, params))
 
-    async def notify(self, method: str, params: Any) -> None:
+    async def notify(self, method: str, params: Any, check: Callable[[], None] | None = None) -> None:
         """Queue a notification when there is room for it. Whole or not at all, if cancelled.
+
+        ``check`` is called when there is room, and may raise: what was in order before the wait need not
+        be so any more.
 
         Raises:
             ConnectionClosed, ConnectionLost, RuntimeError: see `check_usable`.
             LocalProtocolError: the parameters cannot be sent as JSON.
         """
         await self.room()
+        if check is not None:
+            check()
         self._enqueue(self._core.notification(method, params))
 
     async def room(self) -> None:

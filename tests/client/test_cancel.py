@@ -444,6 +444,41 @@ async def test_requests_while_a_turn_unwinds_are_still_served(
         assert released == ["t"]
 
 
+async def test_handlers_that_are_cancelled_before_they_begin_keep_nobody_waiting(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """F4: those behind them in the line begin all the same, in whatever order Trio starts the tasks."""
+
+    async def read(request: Any) -> str:
+        return "text"
+
+    params = {"sessionId": "s1", "path": "/w/a"}
+
+    async def script(wire: Wire) -> None:
+        await wire.new_session()
+        prompt = await wire.prompt()
+        await wire.burst(*[wire.asking("fs/read_text_file", params) for _ in range(20)])
+        # The cancellation, and an answer to each: a result of those that were quick, else -32800.
+        assert None not in [await wire.receive() for _ in range(21)]
+        last = await wire.ask("fs/read_text_file", params)
+        assert await wire.answer(last) == {"content": "text"}
+        await wire.end(prompt, "cancelled")
+
+    turns: list[Turn] = []
+
+    def cancel_in_the_middle(direction: str, message: dict[str, Any]) -> None:
+        if message.get("id") == "a20":
+            turns[0].cancel_scope.cancel()
+
+    options = AcpOptions(read_text_file=read, on_wire=cancel_in_the_middle)
+    async with Scene(script, options) as (agent, _wire):
+        session = await agent.new_session()
+        async with session.prompt("x") as turn:
+            turns.append(turn)
+            await trio.sleep_forever()
+        assert turn.stop_reason == "cancelled"
+
+
 @pytest.mark.parametrize("seen_by", ["body", "watcher", "permission", "reader"])
 async def test_whoever_sees_the_cancellation_first_sends_it_before_any_answer(
     autojump_clock: trio.testing.MockClock, seen_by: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -117,29 +118,33 @@ class LiveSession:
 
     # Updates -----------------------------------------------------------------------------------------
 
-    async def deliver(self, update: dict[str, Any]) -> None:
-        """Send an update when there is room for it, or keep it until the session's answer is sent."""
+    async def deliver(self, update: dict[str, Any], check: Callable[[], None]) -> None:
+        """Send an update when there is room for it, or keep it until the session's answer is sent.
+
+        ``check`` raises when it must not be sent; asked now, and again when there is room for it.
+        """
         if self.opening is not None and self._defer(update):
             await trio.lowlevel.checkpoint()
             return
-        self._check_open()
-        await self.peer.notify("session/update", {"sessionId": self.id, "update": update})
-        recorder = self.recorder
-        if recorder is not None and self.opening is None:
-            recorder.add(update)
-            if recorder.full:
-                await recorder.flush()
+        check()
+        if self.recorder is not None and self.recorder.full:
+            # Before, not after: a cancellation while it is saved must not hide that the update was sent.
+            await self.recorder.flush()
+        await self.peer.notify("session/update", {"sessionId": self.id, "update": update}, check)
+        if self.recorder is not None and self.opening is None:
+            self.recorder.add(update)
 
     def deliver_nowait(self, update: dict[str, Any]) -> None:
         """Send an update at once, or keep it until the session's answer is sent."""
         if self.opening is not None and self._defer(update):
             return
-        self._check_open()
+        self.check_open()
         self.peer.notify_nowait("session/update", {"sessionId": self.id, "update": update})
         if self.recorder is not None and self.opening is None:
             self.recorder.add(update)
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise `LocalProtocolError` when nothing can be told about the session any more."""
         if self.closed:
             raise LocalProtocolError(f"session {self.id!r} is closed; nothing can be told about it any more")
 

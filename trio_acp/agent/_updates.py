@@ -79,10 +79,11 @@ class Emitter:
         """Raise unless updates may be sent.
 
         Raises:
-            LocalProtocolError: the turn has been answered.
+            LocalProtocolError: the turn has been answered, or the session is closed.
         """
         if self._closed:
             raise LocalProtocolError(self._closed)
+        self.live.check_open()
 
     def new_message(self) -> None:
         """Let the next chunk begin a new message."""
@@ -95,16 +96,15 @@ class Emitter:
         elif self._chunk_tag != tag:
             self._message_id = self.live.new_id("msg")
         self._chunk_tag = tag
-        if self._closed:
-            raise LocalProtocolError(self._closed)
         await self.live.deliver(
-            {"sessionUpdate": tag, "content": content_to_wire(content), "messageId": self._message_id}
+            {"sessionUpdate": tag, "content": content_to_wire(content), "messageId": self._message_id},
+            self.check_open,
         )
 
     async def send(self, update: dict[str, Any]) -> None:
         """Send any other update when there is room for it."""
         self._prepare(update)
-        await self.live.deliver(update)
+        await self.live.deliver(update, self.check_open)
 
     def send_nowait(self, update: dict[str, Any]) -> None:
         """Send an update at once, for the paths on which nothing may wait: the end of a tool call."""

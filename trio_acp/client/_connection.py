@@ -185,7 +185,6 @@ class ClientConnection:
         turn.transcript.history = record.state.history
         record.state.history.close_message()
         self._live[turn] = None
-        self.conditions_changed()
 
     def turn_ended(self, turn: RunningTurn) -> None:
         """The turn has its answer: what comes now for its session is not the turn's."""

@@ -416,6 +416,7 @@ async def test_a_save_that_fails_is_logged_and_tried_again(caplog: pytest.LogCap
         counting.fail = ctx.text != "works"
         if ctx.text == "big":
             await ctx.send_message("x" * MAX_PENDING_BYTES)
+            await ctx.send_thought("that was much")
         return ctx.text
 
     counting = Counting()
@@ -425,7 +426,7 @@ async def test_a_save_that_fails_is_logged_and_tried_again(caplog: pytest.LogCap
             assert await client.prompt(session, text) == {"stopReason": "end_turn"}
     texts = [update["content"]["text"] for save in counting.saves for update in save]
     # What is too big to be kept for another try is lost, and that is in the log.
-    assert texts == ["fails", "fails", "works", "works", "big", "big", "works", "works"]
+    assert texts == ["fails", "fails", "works", "works", "big", "that was much", "big", "works", "works"]
     assert caplog.text.count("could not be saved") >= 2
 
 

@@ -185,6 +185,14 @@ def test_each_decision_is_told(decision: Decision, chosen: str, words: str) -> N
     assert out.getvalue() == f"Answer: {words}\n"
 
 
+def test_a_question_shows_the_command_that_it_is_about() -> None:
+    out = io.StringIO()
+    call = ToolCallState("c1", title="Run a command", raw_input={"command": ["rm", "-r", "my files"]})
+    asked = PermissionRequest("s1", call, {"toolCallId": "c1"}, USUAL.options)
+    Screen(PlainOutput(out, to_terminal=False)).question(asked)
+    assert out.getvalue() == "The agent asks: Run a command\n    $ rm -r 'my files'\n"
+
+
 def test_a_tool_call_in_the_middle_of_a_line_gets_a_line_of_its_own() -> None:
     """With a place for what goes on, as with rich: it must not overwrite the text."""
     output = _Recorder()

@@ -225,7 +225,8 @@ async def main() -> None:
             before = len(client.seen)
             outcome = await client.run(step)
             done.append({**outcome, "seen": client.seen[before:]})
-        client.process.stdin.close()
+        stdin: Any = process.stdin
+        stdin.close()
         status = await asyncio.wait_for(process.wait(), 20)
     print(json.dumps({"hello": to_json(hello), "steps": done, "status": status}))
 

@@ -14,7 +14,7 @@ from trio_acp.transports import AgentProcess
 from ._model import Broken, Prompts, is_object, look_up, not_applicable, require
 from ._watch import Watch
 
-__all__ = ["CANCELLED", "HOLD", "Answer", "Failure", "Probe", "allow", "choose"]
+__all__ = ["CANCELLED", "HOLD", "Answer", "Failure", "Probe", "allow", "reject"]
 
 MAX_SHOWN: Final = 300
 """Characters of one message that a transcript shows."""
@@ -81,6 +81,11 @@ def allow(params: dict[str, Any]) -> Any:
     return choose(params, "allow")
 
 
+def reject(params: dict[str, Any]) -> Any:
+    """Answer a permission request with the first option that rejects."""
+    return choose(params, "reject")
+
+
 def choose(params: dict[str, Any], beginning: str) -> Any:
     """Answer a permission request with the first option of a kind that begins so, else ``cancelled``."""
     for option in params.get("options", ()):
@@ -107,8 +112,9 @@ class Probe:
         self.transcript: list[str] = []
         self.messages: list[dict[str, Any]] = []
         """Everything that the agent has sent."""
-        self.on: dict[str, Any] = {}
-        """What the client answers to a method: JSON, `Failure`, `HOLD`, or a function of the parameters."""
+        self.on: dict[str, Any] = {"session/request_permission": reject}
+        """What the client answers to a method: JSON, `Failure`, `HOLD`, or a function of the parameters. What
+        does not stand here is refused as unknown; only permission can be asked of every client."""
         self.hello: dict[str, Any] = {}
         """The answer to ``initialize``."""
         self.watch = Watch()

@@ -83,7 +83,6 @@ async def nothing_unasked(probe: Probe) -> None:
     known = [text for text in told if text is not None]
     if not known:
         not_applicable("no prompt is known that has the agent use files, commands or forms")
-    probe.on["session/request_permission"] = {"outcome": {"outcome": "cancelled"}}
     for text in known:
         await probe.answer(await probe.start_prompt(session, text))
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any
 
 from ._model import Registry, not_applicable, require
-from ._probe import CANCELLED, HOLD, Probe, allow, choose
+from ._probe import CANCELLED, HOLD, Failure, Probe, allow, reject
 from ._wire import encode
 
 __all__ = ["check"]
@@ -228,7 +227,7 @@ async def an_allowance(probe: Probe) -> None:
 async def a_rejection(probe: Probe) -> None:
     """A rejection is no permission."""
     session = await probe.new_session()
-    probe.on["session/request_permission"] = partial(choose, beginning="reject")
+    probe.on["session/request_permission"] = reject
     await probe.prompt(session, probe.prompts.write, "ask for permission")
     await probe.asked_for("session/request_permission")
     require(not written(probe), "the file was written against the rejection")
@@ -243,7 +242,7 @@ async def what_was_never_offered(probe: Probe) -> None:
         probe.on["session/request_permission"] = {"outcome": outcome}
         await probe.answer(await probe.start_prompt(session, probe.prompts.write, "ask for permission"))
         require(not written(probe), f"the file was written after the answer {outcome!r}")
-    del probe.on["session/request_permission"]
+    probe.on["session/request_permission"] = Failure(-32603)
     await probe.answer(await probe.start_prompt(session, probe.prompts.write))
     require(not written(probe), "the file was written after an error")
     await probe.say_hello(session)

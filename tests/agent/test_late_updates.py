@@ -118,3 +118,16 @@ async def test_what_is_saved_is_what_was_sent(autojump_clock: trio.testing.MockC
         replay = client.updates("agent_message_chunk")
         assert len(client.updates()) > before
         assert "".join(update["content"]["text"] for update in replay) == said * 2
+
+
+async def test_the_text_that_a_handler_returns_goes_on_with_its_open_message() -> None:
+    """T5"""
+
+    async def prompt(ctx: PromptContext) -> str:
+        await ctx.send_message("one, ")
+        return "two"
+
+    async with connected(agent(prompt)) as client:
+        await client.prompt(await client.new_session())
+        assert client.said() == "one, two"
+        assert len({update["messageId"] for update in client.updates("agent_message_chunk")}) == 1

@@ -246,3 +246,25 @@ async def test_a_withdrawn_close_frees_the_session_all_the_same_and_once(
             await trio.sleep(0.1)
             assert log == ["turn", session]
     assert log == ["turn", session]
+
+
+async def test_a_withdrawn_close_where_no_turn_runs_frees_the_session_too(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    freed: list[str] = []
+    app = agent(echo)
+
+    @app.on_close_session
+    async def free(session: AgentSession[Any]) -> None:
+        freed.append(session.id)
+
+    async with connected(app) as client:
+        session = await client.new_session()
+        close = client.request("session/close", sessionId=session)
+        await client.send_many(close, {"method": "$/cancel_request", "params": {"requestId": close["id"]}})
+        with pytest.raises(WireError) as caught:
+            await client.answer(close["id"])
+        assert caught.value.code == -32800
+        await trio.testing.wait_all_tasks_blocked()
+        assert freed == [session]
+    assert freed == [session]

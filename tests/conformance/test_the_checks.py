@@ -211,6 +211,7 @@ async def test_what_nobody_knows_how_to_ask_for_is_not_checked(name: str) -> Non
         (["offers-less"], "S2-loading-replays"),
         (["offers-less"], "S3-deleting"),
         (["no-way-to-reject"], "P1-a-rejection"),
+        (["slow-is-quick"], "T1-two-sessions-at-once"),
         (["cancel-is-an-error"], "X4-cancelling-a-request"),
     ],
 )

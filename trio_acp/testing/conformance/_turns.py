@@ -107,9 +107,13 @@ async def two_sessions_at_once(probe: Probe) -> None:
     slow = await slow_turn(probe, one)
     await probe.cancel(two)
     await probe.say_hello(two)
-    require(probe.answered(slow) is None, "the other session's turn was ended as well")
-    await probe.cancel(one)
-    await was_cancelled(probe, slow)
+    ended = probe.answered(slow)
+    if ended is None:
+        await probe.cancel(one)
+        await was_cancelled(probe, slow)
+    else:
+        # That it came to its end by itself meanwhile is no mistake.
+        require(ended.result["stopReason"] != "cancelled", "the other session's turn was cancelled as well")
 
 
 @check("X2", "cancelling")

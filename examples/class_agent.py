@@ -63,7 +63,7 @@ app = AgentApp.from_object(
 
 
 @app.on_ext_request("_counter/limits")
-async def limits(params: dict[str, Any]) -> dict[str, int]:
+async def limits(params: dict[str, Any]) -> dict[str, int]:  # noqa: ASYNC124 - handlers are async
     return {"highest": 1000}
 
 

@@ -15,12 +15,12 @@ def split_cancelled(error: BaseException) -> tuple[BaseException | None, BaseExc
     """Return the cancellation in an exception, and what else it holds; None for what is not there."""
     if isinstance(error, trio.Cancelled):
         return error, None
-    if isinstance(error, BaseExceptionGroup):
-        cancelled, rest = cast("BaseExceptionGroup[BaseException]", error).split(trio.Cancelled)
-        if cancelled is not None:
-            return cancelled, rest
-    # A group of the user's own keeps its identity.
-    return None, error
+    if not isinstance(error, BaseExceptionGroup):
+        return None, error
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    cancelled, rest = group.split(trio.Cancelled)
+    # A group without a cancellation is the user's own and keeps its identity.
+    return (None, group) if cancelled is None else (cancelled, rest)
 
 
 @final

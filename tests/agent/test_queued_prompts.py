@@ -1,0 +1,33 @@
+"""Prompts that wait for the turn before them, and do not live to see their own."""
+
+from __future__ import annotations
+
+import trio
+import trio.testing
+
+from tests.agent.scripted import agent, connected
+from trio_acp.agent import PromptContext
+
+
+async def test_a_queued_prompt_that_is_withdrawn_leaves_the_line_to_the_next_one(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """T1, X4: the turn before it goes on, and the one behind it has its turn."""
+    handled: list[str] = []
+    go_on = trio.Event()
+
+    async def prompt(ctx: PromptContext) -> None:
+        handled.append(ctx.text)
+        await go_on.wait()
+
+    async with connected(agent(prompt, overlapping_prompts="queue")) as client:
+        session = await client.new_session()
+        first, second, third = [await client.start_prompt(session, text) for text in ("1", "2", "3")]
+        await client.notify("$/cancel_request", requestId=second)
+        assert await client.answer(second) == {"stopReason": "cancelled"}
+        assert not client.answered(first)
+        go_on.set()
+        for id in (first, third):
+            assert await client.answer(id) == {"stopReason": "end_turn"}
+        assert await client.prompt(session, "4") == {"stopReason": "end_turn"}
+    assert handled == ["1", "3", "4"]

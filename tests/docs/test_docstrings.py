@@ -18,7 +18,6 @@ import pytest
 
 import trio_acp
 import trio_acp.agent
-import trio_acp.model
 from trio_acp.schema import WireObject
 
 MODULES = [

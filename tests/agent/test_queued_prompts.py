@@ -31,3 +31,28 @@ async def test_a_queued_prompt_that_is_withdrawn_leaves_the_line_to_the_next_one
             assert await client.answer(id) == {"stopReason": "end_turn"}
         assert await client.prompt(session, "4") == {"stopReason": "end_turn"}
     assert handled == ["1", "3", "4"]
+
+
+async def test_what_comes_behind_a_queued_prompt_does_not_wait_for_it(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """T1: the prompt waits for the turn before it; other requests of the session do not."""
+    go_on = trio.Event()
+
+    async def prompt(ctx: PromptContext) -> None:
+        await go_on.wait()
+
+    app = agent(prompt, overlapping_prompts="queue")
+
+    @app.on_ext_request("_ping")
+    async def ping() -> str:
+        return "pong"
+
+    async with connected(app) as client:
+        session = await client.new_session()
+        prompts = [await client.start_prompt(session) for _ in range(2)]
+        assert await client.call("_ping", sessionId=session) == "pong"
+        assert not any(map(client.answered, prompts))
+        go_on.set()
+        for id in prompts:
+            assert await client.answer(id) == {"stopReason": "end_turn"}

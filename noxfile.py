@@ -116,6 +116,13 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def mutants(session: nox.Session) -> None:
+    """Deliberate bugs, one at a time: the suite has to find each of them, the fuzzers most. Takes long."""
+    session.install("-e", ".[cli]", *group("test"))
+    session.run("python", "-m", "fuzz.mutants", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation, with warnings as errors."""
     session.install("-e", ".[cli]", *group("docs"))

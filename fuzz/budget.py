@@ -8,6 +8,9 @@ import hypothesis
 
 __all__ = ["budget"]
 
+_SHRINK = os.environ.get("FUZZ_SHRINK", "1") != "0"
+"""Without shrinking, a failure is found sooner: enough where it matters only whether there is one."""
+
 
 def budget(share: float = 1.0) -> hypothesis.settings:
     """Return settings for a fuzzer.
@@ -22,5 +25,6 @@ def budget(share: float = 1.0) -> hypothesis.settings:
         stateful_step_count=60,
         print_blob=True,
         database=None,
+        phases=[each for each in hypothesis.Phase if _SHRINK or each.name not in ("shrink", "explain")],
         suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.filter_too_much],
     )

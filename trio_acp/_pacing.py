@@ -23,7 +23,10 @@ SECONDS_PER_CHECKPOINT: Final = 0.005
 
 
 class Pacer:
-    """Decides for one loop which of its steps is a full checkpoint."""
+    """Decides for one loop which of its steps is a full checkpoint: every 100 items or 5 ms, whichever is first.
+
+    The two halves are apart, and the first is no coroutine: awaiting one more costs 0.15 us, at every item.
+    """
 
     __slots__ = ("_deadline", "_left")
 
@@ -31,16 +34,20 @@ class Pacer:
         self._left = ITEMS_PER_CHECKPOINT
         self._deadline = perf_counter() + SECONDS_PER_CHECKPOINT
 
+    def go_on(self) -> bool:
+        """Count an item; return whether it may go on without letting other tasks run.
+
+        The caller has looked for cancellation, and calls `checkpoint` when this is false.
+        """
+        self._left -= 1
+        return self._left > 0 and perf_counter() < self._deadline
+
     async def checkpoint(self) -> None:
-        """Check for cancellation; every 100 items or 5 ms, whichever is first, let other tasks run.
+        """Let other tasks run, and begin to count anew.
 
         Raises:
             trio.Cancelled: the surrounding cancel scope was cancelled.
         """
-        self._left -= 1
-        if self._left > 0 and perf_counter() < self._deadline:
-            await trio.lowlevel.checkpoint_if_cancelled()
-            return
         await trio.lowlevel.checkpoint()
         self._left = ITEMS_PER_CHECKPOINT
         self._deadline = perf_counter() + SECONDS_PER_CHECKPOINT

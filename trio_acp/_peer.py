@@ -25,7 +25,6 @@ from ._core import (
     LateResponse,
     MessageDropped,
     MessageRefused,
-    NotificationReceived,
     OtherEvent,
     OutboundRequest,
     RequestReceived,
@@ -328,7 +327,9 @@ class Peer:
         Raises:
             ConnectionClosed, ConnectionLost, RuntimeError: see `check_usable`.
         """
-        await self._pacer.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if not self._pacer.go_on():
+            await self._pacer.checkpoint()
         while self._outbox_bytes >= OUTBOX_SOFT_BYTES and self._reason is None:
             self.check_here()
             await self._progress.park()
@@ -386,7 +387,7 @@ class Peer:
         may_read = self._dispatcher.may_read
         receive = self._stream.receive_some
         events = self._core.receive
-        notification = self._dispatcher.notification
+        notified = self._dispatcher.notification
         data: bytes | bytearray = b"-"
         while data:
             await may_read()
@@ -395,11 +396,8 @@ class Peer:
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 # What the stream lost in the middle of a line is no message; all before it was read.
                 data = b""
-            for event in events(data):
-                if isinstance(event, NotificationReceived):
-                    notification(event.method, event.params, event.size)
-                else:
-                    await self._take(event)
+            for event in events(data, notified):
+                await self._take(event)
 
     async def _take(self, event: OtherEvent) -> None:
         """Act on one event. Waits only at the very end of the input, for the reason."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, overload
 
 from trio_acp.schema import AcpError
 
@@ -37,6 +37,7 @@ from ._events import (
     MessageDropped,
     MessageRefused,
     NotificationReceived,
+    OtherEvent,
     OutboundRequest,
     RequestId,
     RequestReceived,
@@ -76,6 +77,9 @@ NAME_IN_REASON: Final = 100
 
 WireTap: TypeAlias = Callable[[Literal["sent", "received"], bytes | bytearray, Any], None]
 """Sees each frame (without its newline) and the message in it, None where it held none."""
+
+OnNotification: TypeAlias = Callable[[str, dict[str, Any], int], None]
+"""Takes a notification: its method, its params and its bytes on the wire."""
 
 _MISSING: Final = object()
 
@@ -227,7 +231,11 @@ class Connection:
 
     # Receiving ---------------------------------------------------------------------------------------
 
-    def receive(self, data: bytes | bytearray) -> Iterator[Event]:
+    @overload
+    def receive(self, data: bytes | bytearray) -> Iterator[Event]: ...
+    @overload
+    def receive(self, data: bytes | bytearray, notified: OnNotification) -> Iterator[OtherEvent]: ...
+    def receive(self, data: bytes | bytearray, notified: OnNotification | None = None) -> Iterator[Any]:
         """Take bytes from the peer and report what they complete, in wire order.
 
         Lazy: a message is decoded when its event is asked for, so that what the caller does about one
@@ -236,17 +244,19 @@ class Connection:
         Args:
             data: what was read; empty for the end of the input, in which case a last line without its
                 newline counts as a line (W1).
+            notified: called with method, params and size of each notification, in its place among the
+                events, instead of a `NotificationReceived` for it.
         """
         if self._ended:
             return
         if not data:
             last = self._framer.end()
             if last is not None:
-                yield from self._lines([last])
+                yield from self._lines([last], notified)
             if not self._ended:
                 yield EndOfInput(self._end())
             return
-        yield from self._lines(self._framer.feed(data))
+        yield from self._lines(self._framer.feed(data), notified)
         if self._framer.overflowed and not self._ended:
             yield ConnectionFailed(MessageTooLarge(self._max_message_bytes), self._end())
 
@@ -269,7 +279,7 @@ class Connection:
         self._inbound.clear()
         return lost
 
-    def _lines(self, lines: list[bytes | bytearray]) -> Iterator[Event]:
+    def _lines(self, lines: list[bytes | bytearray], notified: OnNotification | None) -> Iterator[Any]:
         tap = self.tap
         for line in lines:
             try:
@@ -297,11 +307,19 @@ class Connection:
                     if params.__class__ is dict:
                         self.junk_in_a_row = 0
                         self.messages_received += 1
-                        yield NotificationReceived(method, params, len(line))
+                        if notified is None:
+                            yield NotificationReceived(method, params, len(line))
+                        else:
+                            # No event is made and no generator resumed: 0.5 us of the 5.6 of an update.
+                            notified(method, params, len(line))
                         if self._ended:
                             return
                         continue
-            yield self._classify(message, len(line))
+            event = self._classify(message, len(line))
+            if notified is not None and isinstance(event, NotificationReceived):
+                notified(event.method, event.params, event.size)
+            else:
+                yield event
             if self._ended:
                 return
             if self._too_much_junk:

@@ -55,9 +55,10 @@ class TurnBuffer(Generic[T]):
         self._send, self._receive = trio.open_memory_channel[_Batch[T]](1)
         self._waiting: _Batch[T] | None = None
         self._current: list[T] = []
+        """The batch that is being taken, its next update last: taking is a `pop`, which frees it, too."""
         self._current_bytes = 0
-        self._index = 0
-        self._taken_before = 0
+        self._received = 0
+        """Updates in all batches that were received."""
         self._busy = False
         self._released = False
         self._pacer = Pacer()
@@ -69,13 +70,13 @@ class TurnBuffer(Generic[T]):
     @property
     def taken(self) -> int:
         """Updates that the consumer has taken since the beginning."""
-        return self._taken_before + self._index
+        return self._received - len(self._current)
 
     @property
     def items(self) -> int:
         """Updates that wait."""
         waiting = 0 if self._waiting is None else len(self._waiting.items)
-        return waiting + len(self._current) - self._index
+        return waiting + len(self._current)
 
     @property
     def size(self) -> int:
@@ -108,13 +109,13 @@ class TurnBuffer(Generic[T]):
             self._send.send_nowait(batch)
             return True
         items = batch.items
-        batch.size += size
+        total = batch.size + size
         if (
-            batch.size + self._current_bytes > self._max_bytes
-            or len(items) + len(self._current) >= self._max_items + self._index
+            total + self._current_bytes > self._max_bytes
+            or len(items) + len(self._current) >= self._max_items
         ) and self.items:
-            batch.size -= size
             return False
+        batch.size = total
         items.append(item)
         return True
 
@@ -126,10 +127,9 @@ class TurnBuffer(Generic[T]):
         """Drop what is kept and all that follows: nobody will take it."""
         self._released = True
         self._waiting = None
+        self._received -= len(self._current)
         self._current = []
         self._current_bytes = 0
-        self._taken_before += self._index
-        self._index = 0
         self._send.close()
         self._receive.close()
         self.room.set()
@@ -147,8 +147,24 @@ class TurnBuffer(Generic[T]):
         self.room = trio.Event()
         return self.room
 
+    def take_nowait(self) -> T | None:
+        """Return the next update if it is there and other tasks need not run first, else None.
+
+        The way of all updates but one in a hundred. Without it, `take` and what that awaits would be three
+        coroutines more for each: 0.7 us of the 5.6 that an update took.
+
+        Raises:
+            trio.BusyResourceError: another task is in `take`.
+        """
+        if self._busy:
+            raise trio.BusyResourceError("another task is iterating over this turn")
+        current = self._current
+        if current and self._pacer.go_on():
+            return current.pop()
+        return None
+
     async def take(self) -> T:
-        """Return the next update. Looks for cancellation every time, lets other tasks run now and then.
+        """Return the next update; other tasks get to run.
 
         Raises:
             trio.EndOfChannel: there is none and there will be none.
@@ -158,17 +174,15 @@ class TurnBuffer(Generic[T]):
             raise trio.BusyResourceError("another task is iterating over this turn")
         self._busy = True
         try:
-            if self._index < len(self._current):
+            if self._current:
                 await self._pacer.checkpoint()
             # Looked at after the checkpoint: `release` and `drop` may have come in between.
-            while self._index >= len(self._current):
+            while not self._current:
                 await self._next_batch()
         finally:
             self._busy = False
         # No checkpoint from here on: a cancelled take loses nothing.
-        item = self._current[self._index]
-        self._index += 1
-        return item
+        return self._current.pop()
 
     async def _next_batch(self) -> None:
         self.consumer = trio.lowlevel.current_task()
@@ -178,8 +192,8 @@ class TurnBuffer(Generic[T]):
             raise trio.EndOfChannel from None
         if self._released:
             raise trio.EndOfChannel
-        self._taken_before += self._index
-        self._index = 0
+        batch.items.reverse()
+        self._received += len(batch.items)
         self._current = batch.items
         self._current_bytes = batch.size
         self._waiting = None

@@ -117,6 +117,7 @@ class RunningTurn:
         self._permissions: list[OpenPermission] = []
         self._handlers = Handlers(line)
         self._idle_timeout = idle_timeout
+        self._may_idle_out = idle_timeout != math.inf
         self._last_activity = trio.current_time()
         self._watch_until = -math.inf
         self._wake = trio.Event()
@@ -125,7 +126,7 @@ class RunningTurn:
 
     def put(self, update: SessionUpdate, size: int) -> None:
         """Take an update that was folded already."""
-        if self._idle_timeout != math.inf:
+        if self._may_idle_out:
             self._last_activity = trio.current_time()
         if not self.buffer.put(update, size):
             if self.unattended:

@@ -192,14 +192,16 @@ class Message:
     def add(self, content: ContentBlock) -> None:
         """Append one chunk's content."""
         if (
-            type(content) is TextContent
+            content.__class__ is TextContent
             and content.annotations is None
             and content.meta is None
             and content.extra is None
         ):
-            self._run.append(content.text)
-            self.size += len(content.text)
-            if len(self._run) >= JOINED_CHUNKS:
+            run = self._run
+            text = content.text
+            run.append(text)
+            self.size += len(text)
+            if len(run) >= JOINED_CHUNKS:
                 self._join()
         else:
             self._join()
@@ -435,10 +437,6 @@ class SessionState:
 
 def fold(update: SessionUpdate, state: SessionState, transcript: Transcript | None) -> None:
     """Fold an update into the state of its session and the transcript of its turn, if there is one."""
-    if type(update) is AgentMessageChunk:
-        # By far the most frequent update.
-        (state.history if transcript is None else transcript).add_chunk("agent", update)
-        return
     folder = _FOLDERS.get(update.__class__)
     if folder is not None:
         folder(update, state, transcript)

@@ -186,7 +186,11 @@ class Turn:
             trio.BusyResourceError: another task is iterating.
             RequestError, ConnectionLost, ConnectionClosed: see the class; after the last update.
         """
-        run = self._entered()
+        run = self._run or self._entered()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        update = run.buffer.take_nowait()
+        if update is not None:
+            return update
         try:
             return await run.buffer.take()
         except trio.EndOfChannel:

@@ -61,6 +61,11 @@ OUTBOX_HARD_BYTES: Final = 256 * 1024 * 1024
 COALESCE_BYTES: Final = 256 * 1024
 """Queued frames are joined into writes of about this size; larger frames are written as they are."""
 
+DIRECT_WRITES: Final = 2
+"""Writes without a task switch, in one go of the scheduler: a first message, and one that the peer waits for with
+all that is queued before it. Each write may wake the peer, which costs more than making ten updates; what
+follows is written together."""
+
 BROKEN_WRITE_GRACE: Final = 1.0
 """Seconds that reading goes on after writing failed: what a dying peer still said is worth having."""
 
@@ -125,7 +130,7 @@ class Peer:
         redact_wire: bool = True,
     ) -> None:
         self._stream = stream
-        self._send_nowait: Callable[[bytes], int] | None = getattr(stream, "send_nowait", None)
+        self._send_nowait: Callable[[bytes | memoryview], int] | None = getattr(stream, "send_nowait", None)
         self._dispatcher = dispatcher
         self._on_wire = on_wire
         self._redact_wire = redact_wire
@@ -144,6 +149,8 @@ class Peer:
         self._outbox_bytes = 0
         self._wake_writer = trio.Event()
         self._writer_parked = False
+        self._direct_writes = DIRECT_WRITES if self._send_nowait is not None else 0
+        """How many writes may still be made without the writer, until it or the read loop has had its turn."""
         self._write_error: BaseException | None = None
         self._progress = trio.lowlevel.ParkingLot()
         self._pacer = Pacer()
@@ -296,7 +303,7 @@ class Peer:
             LocalProtocolError: the parameters cannot be sent as JSON.
         """
         self.check_usable()
-        self._enqueue(self._core.notification(method, params))
+        self._enqueue(self._core.notification(method, params), awaited=False)
 
     def notify_last(self, method: str, params: Any) -> None:
         """Queue a notification even while closing, if it can still be written; never raises for that.
@@ -316,10 +323,31 @@ class Peer:
             ConnectionClosed, ConnectionLost, RuntimeError: see `check_usable`.
             LocalProtocolError: the parameters cannot be sent as JSON.
         """
-        await self.room()
+        await trio.lowlevel.checkpoint_if_cancelled()
         if check is not None:
             check()
-        self._enqueue(self._core.notification(method, params))
+        if not self.notify_at_once(method, params):
+            await self.room()
+            if check is not None:
+                check()
+            self._enqueue(self._core.notification(method, params), awaited=False)
+
+    def notify_at_once(self, method: str, params: Any) -> bool:
+        """Queue a notification if nothing has to be waited for and other tasks need not run first.
+
+        The short half of `notify`, for callers that have just looked for cancellation: all but one in a
+        hundred notifications go this way, and each coroutine less is 0.2 us. False: nothing was queued, and
+        `notify` has to be awaited.
+
+        Raises:
+            ConnectionClosed, ConnectionLost, RuntimeError: see `check_usable`.
+            LocalProtocolError: the parameters cannot be sent as JSON.
+        """
+        if self._outbox_bytes >= OUTBOX_SOFT_BYTES or self._input_ending or not self._pacer.go_on():
+            return False
+        self.check_usable()
+        self._enqueue(self._core.notification(method, params), awaited=False)
+        return True
 
     async def room(self) -> None:
         """Wait until more may be queued. A checkpoint at least for cancellation.
@@ -391,6 +419,8 @@ class Peer:
         data: bytes | bytearray = b"-"
         while data:
             await may_read()
+            if self._send_nowait is not None:
+                self._direct_writes = DIRECT_WRITES
             try:
                 data = await receive(RECEIVE_CHUNK_BYTES)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -479,29 +509,32 @@ class Peer:
             frame = self._core.refuse(request, RequestError(error.code, "the error could not be encoded"))
         self._enqueue(frame)
 
-    def _enqueue(self, frame: bytes) -> None:
-        self._queue(frame)
+    def _enqueue(self, frame: bytes, *, awaited: bool = True) -> None:
+        """Write a frame at once if it may be, else have the writer write it.
+
+        Args:
+            frame: the whole message.
+            awaited: the peer cannot go on without it: an answer, a request, a cancellation. It takes with it
+                what is queued before it.
+        """
+        self._queue(frame, awaited)
         while self._untapped:
             # Only now: what a tap sends in its turn is to come behind what it was shown.
             self._show("sent", *self._untapped.popleft())
 
-    def _queue(self, frame: bytes) -> None:
+    def _queue(self, frame: bytes, awaited: bool) -> None:
         if self._write_error is not None:
             return
-        rest: bytes | memoryview = frame
-        if self._send_nowait is not None and self._writer_parked and not self._outbox:
-            # Nothing is ahead of this frame, so it can go at once: no task switch, one system call.
-            try:
-                sent = self._send_nowait(frame)
-            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-                self._write_error = error
-                self._wake_writer.set()
+        self._outbox.append(frame)
+        self._outbox_bytes += len(frame)
+        left = self._direct_writes
+        if self._writer_parked and (left == DIRECT_WRITES or (awaited and left)):
+            self._direct_writes = left - 1
+            self._write_queue()
+            if not self._outbox:
                 return
-            if sent == len(frame):
-                return
-            rest = memoryview(frame)[sent:]
-        self._outbox.append(rest)
-        self._outbox_bytes += len(rest)
+            # The pipe is full: nothing is gained by asking it again before the writer has waited for it.
+            self._direct_writes = 0
         self._wake_writer.set()
         if self.read_on is not None:
             self.read_on()
@@ -515,16 +548,45 @@ class Peer:
                 self._core.disconnect(),
             )
 
+    def _write_queue(self) -> None:
+        """Write of the queue what the stream takes now; what it does not take stays in front."""
+        assert self._send_nowait is not None
+        while self._outbox and self._write_error is None:
+            batch = self._next_batch()
+            try:
+                sent = self._send_nowait(batch)
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                self._write_error = error
+                self._wake_writer.set()
+                self._forget_queue()
+                return
+            self._outbox_bytes -= sent
+            if sent < len(batch):
+                self._outbox.appendleft(memoryview(batch)[sent:])
+                return
+
+    def _forget_queue(self) -> None:
+        self._outbox.clear()
+        self._outbox_bytes = 0
+
     @trio.lowlevel.enable_ki_protection
     async def _write_loop(self) -> None:
         while self._write_error is None:
             if not self._outbox:
                 self._wake_writer = trio.Event()
                 self._writer_parked = True
+                if self._send_nowait is not None:
+                    self._direct_writes = DIRECT_WRITES
                 self._progress.unpark_all()
                 await self._wake_writer.wait()
                 self._writer_parked = False
                 continue
+            if self._send_nowait is not None:
+                # What the stream takes at once needs no checkpoint: this loop waits when its queue is empty.
+                self._write_queue()
+                if not self._outbox:
+                    self._progress.unpark_all()
+                    continue
             batch = self._next_batch()
             try:
                 await self._stream.send_all(batch)
@@ -532,8 +594,7 @@ class Peer:
                 self._write_error = error
             self._outbox_bytes -= len(batch)
             self._progress.unpark_all()
-        self._outbox.clear()
-        self._outbox_bytes = 0
+        self._forget_queue()
         self._progress.unpark_all()
         with trio.move_on_after(BROKEN_WRITE_GRACE):
             await self.input_ended.wait()

@@ -174,7 +174,8 @@ class Connection:
         Raises:
             LocalProtocolError: the parameters cannot be sent as JSON.
         """
-        return self._encode({"jsonrpc": "2.0", "method": method, "params": params})
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        return encode(message) if self.tap is None else self._encode(message)
 
     def give_up(self, request: OutboundRequest) -> bytes | None:
         """Withdraw a request of ours; return the ``$/cancel_request`` to send, None if it has ended.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
 from trio_acp._errors import CapabilityError, LocalProtocolError
 from trio_acp.schema import (
     AvailableCommand,
@@ -96,10 +98,10 @@ class Emitter:
         elif self._chunk_tag != tag:
             self._message_id = self.live.new_id("msg")
         self._chunk_tag = tag
-        await self.live.deliver(
-            {"sessionUpdate": tag, "content": content_to_wire(content), "messageId": self._message_id},
-            self.check_open,
-        )
+        update = {"sessionUpdate": tag, "content": content_to_wire(content), "messageId": self._message_id}
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if not self.live.deliver_at_once(update, self.check_open):
+            await self.live.deliver(update, self.check_open)
 
     async def send(self, update: dict[str, Any]) -> None:
         """Send any other update when there is room for it."""

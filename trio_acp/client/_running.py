@@ -173,7 +173,8 @@ class RunningTurn:
 
     def active(self) -> None:
         """The agent did something in this session: it is not idle."""
-        self._last_activity = trio.current_time()
+        if self._may_idle_out:
+            self._last_activity = trio.current_time()
 
     # Ending it -----------------------------------------------------------------------------------------
 
@@ -280,7 +281,7 @@ class RunningTurn:
         """Start the handler of a permission request; called in the read loop."""
         self._permissions.append(permission)
         self.active()
-        self._start(partial(self._decide, permission, handler))
+        self._start(partial(self._decide, permission, handler), permission.scope)
         if permission.deadline < self._watch_until:
             self._wake.set()
 
@@ -297,10 +298,12 @@ class RunningTurn:
         self.active()
         self._start(partial(self._serve, incoming, handler, failed))
 
-    def _start(self, task: Callable[[], Awaitable[object]]) -> None:
+    def _start(
+        self, task: Callable[[], Awaitable[object]], scope: trio.CancelScope | None = None
+    ) -> None:
         assert self.nursery is not None
         # Trio copies the context of whoever starts a task, which here is the read loop.
-        self.context.run(self._handlers.start, self.nursery.start_soon, task)
+        self.context.run(self._handlers.start, self.nursery.start_soon, task, scope)
 
     async def _serve(
         self,

@@ -128,7 +128,19 @@ class ToolCallState:
 
     def copy(self) -> ToolCallState:
         """Return the state as it is now, which later updates do not change."""
-        return attrs.evolve(self, content=list(self.content), locations=list(self.locations))
+        # Spelled out: attrs.evolve takes 4 us of the 65 us that a permission request takes.
+        return ToolCallState(
+            self.tool_call_id,
+            self.title,
+            self.kind,
+            self.status,
+            self.name,
+            list(self.content),
+            list(self.locations),
+            self.raw_input,
+            self.raw_output,
+            self.meta,
+        )
 
 
 @final
@@ -437,6 +449,10 @@ class SessionState:
 
 def fold(update: SessionUpdate, state: SessionState, transcript: Transcript | None) -> None:
     """Fold an update into the state of its session and the transcript of its turn, if there is one."""
+    if update.__class__ is AgentMessageChunk:
+        # By far the most frequent update.
+        (state.history if transcript is None else transcript).add_chunk("agent", update)
+        return
     folder = _FOLDERS.get(update.__class__)
     if folder is not None:
         folder(update, state, transcript)

@@ -298,9 +298,7 @@ class RunningTurn:
         self.active()
         self._start(partial(self._serve, incoming, handler, failed))
 
-    def _start(
-        self, task: Callable[[], Awaitable[object]], scope: trio.CancelScope | None = None
-    ) -> None:
+    def _start(self, task: Callable[[], Awaitable[object]], scope: trio.CancelScope | None = None) -> None:
         assert self.nursery is not None
         # Trio copies the context of whoever starts a task, which here is the read loop.
         self.context.run(self._handlers.start, self.nursery.start_soon, task, scope)

@@ -78,17 +78,15 @@ class Handlers:
         """
         if scope is None:
             scope = trio.CancelScope()
-            work = partial(_run_in, scope, task)
-        else:
-            work = task
+            task = partial(_run_in, scope, task)
         self._scopes.add(scope)
-        start_soon(self._run, self._line.take(), scope, work)
+        start_soon(self._run, self._line.take(), scope, task)
 
-    async def _run(self, place: _Place, scope: trio.CancelScope, work: Callable[[], Awaitable[Any]]) -> None:
+    async def _run(self, place: _Place, scope: trio.CancelScope, task: Callable[[], Awaitable[Any]]) -> None:
         await place.begin()
         try:
             # Up to its first checkpoint this comes before everything behind it in the line.
-            await work()
+            await task()
         finally:
             self._scopes.discard(scope)
 

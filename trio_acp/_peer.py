@@ -419,13 +419,13 @@ class Peer:
         data: bytes | bytearray = b"-"
         while data:
             await may_read()
-            if self._send_nowait is not None:
-                self._direct_writes = DIRECT_WRITES
             try:
                 data = await receive(RECEIVE_CHUNK_BYTES)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 # What the stream lost in the middle of a line is no message; all before it was read.
                 data = b""
+            if self._send_nowait is not None:
+                self._direct_writes = DIRECT_WRITES
             for event in events(data, notified):
                 await self._take(event)
 

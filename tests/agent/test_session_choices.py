@@ -32,6 +32,7 @@ async def test_a_mode_is_set_if_the_session_has_it() -> None:
         session = await client.new_session()
         assert await client.call("session/set_mode", sessionId=session, modeId="code") == {}
         # The config option about modes is the same choice, and says so.
+        await client.wait_until(lambda: bool(client.updates("config_option_update")))
         update = client.updates("config_option_update")[0]
         assert [option["currentValue"] for option in update["configOptions"]] == ["small", "code", False]
         with pytest.raises(WireError) as caught:

@@ -185,6 +185,7 @@ async def test_a_command_is_dispatched_and_an_unknown_one_is_a_prompt() -> None:
 
     async with connected(app) as client:
         session = await client.new_session()
+        await client.wait_until(lambda: bool(client.updates("available_commands_update")))
         assert client.updates("available_commands_update") == [
             {
                 "sessionUpdate": "available_commands_update",

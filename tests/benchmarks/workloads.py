@@ -1,4 +1,4 @@
-"""The work: what the scripted peers send, as JSON values. Plain Python, so that every contender can be checked.
+"""The work: what the scripted peers send, as JSON values. Plain Python, to check every contender against.
 
 An *order* is a JSON object in the text of a prompt; it tells the scripted agent what to do in that turn.
 """
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-__all__ = ["OPTIONS", "W4_BYTES", "digest", "line", "updates"]
+__all__ = ["OPTIONS", "PERMISSION", "W4_BYTES", "digest", "line", "updates"]
 
 LINE_BYTES: Final = 200
 """Length of an ordinary chunk on the wire, its newline not counted."""
@@ -20,8 +20,27 @@ W4_BYTES: Final = 64 * 1024 * 1024
 
 OPTIONS: Final = [
     {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+    {"optionId": "always", "name": "Always", "kind": "allow_always"},
     {"optionId": "no", "name": "No", "kind": "reject_once"},
 ]
+
+PERMISSION: Final = {
+    "toolCallId": "call",
+    "title": "Edit src/main.py",
+    "kind": "edit",
+    "status": "pending",
+    "content": [
+        {
+            "type": "diff",
+            "path": "/project/src/main.py",
+            "oldText": "old line of code\n" * 60,
+            "newText": "new line of code\n" * 60,
+        }
+    ],
+    "locations": [{"path": "/project/src/main.py", "line": 12}],
+    "rawInput": {"path": "/project/src/main.py", "edits": 1},
+}
+"""What permission is asked for: an edit of 2 KB, as coding agents show it."""
 
 
 def line(session_id: str, update: dict[str, Any]) -> bytes:
@@ -80,8 +99,11 @@ def _tool_update(number: int, of: int, size: int) -> dict[str, Any]:
 
 
 def mix(count: int) -> Iterator[dict[str, Any]]:
-    """Yield what a coding agent sends in a working turn: in 40 updates 20 chunks, 8 thoughts, 4 tool calls with
-    an update each (diffs of 2 to 20 KB), 2 plans, a usage and the commands."""
+    """Yield what a coding agent sends in a working turn.
+
+    In 40 updates there are 20 chunks, 8 thoughts, 4 tool calls with an update each (diffs of 2 to 20 KB),
+    2 plans, a usage and the commands.
+    """
     for number in range(count):
         place = number % 40
         if place in (3, 13, 23, 33):
@@ -113,7 +135,7 @@ def mix(count: int) -> Iterator[dict[str, Any]]:
 
 
 def snapshots(count: int, size: int) -> Iterator[dict[str, Any]]:
-    """Yield updates of one tool call, each with all of its output so far; the last has ``size`` bytes of it."""
+    """Yield updates of one tool call, each with all of its output so far, ``size`` bytes in the end."""
     yield _tool_call(0)
     for number in range(1, count):
         output = _text(number, max(9, size * number // count))

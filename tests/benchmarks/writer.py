@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-from tests.benchmarks.workloads import OPTIONS, line, updates
+from tests.benchmarks.workloads import OPTIONS, PERMISSION, line, updates
 
 
 class Wire:
@@ -50,7 +50,7 @@ def permissions(wire: Wire, session_id: str, count: int, at_once: int) -> None:
                 "method": "session/request_permission",
                 "params": {
                     "sessionId": session_id,
-                    "toolCall": {"toolCallId": "call", "title": "Write the file", "status": "pending"},
+                    "toolCall": PERMISSION,
                     "options": OPTIONS,
                 },
             }

@@ -16,7 +16,6 @@ from trio_acp._errors import (
     RequestError,
     ResourceNotFound,
 )
-from trio_acp._pacing import Pacer
 from trio_acp.schema import ListSessionsResponse, SessionInfo
 
 from ._session import Session
@@ -105,7 +104,6 @@ class SessionList:
         self._cursors = set[str]()
         self._last = False
         self._busy = False
-        self._pacer = Pacer()
 
     def __aiter__(self) -> SessionList:
         return self
@@ -116,7 +114,7 @@ class SessionList:
             raise trio.BusyResourceError("another task is iterating over this list")
         self._busy = True
         try:
-            await self._pacer.checkpoint()
+            await trio.lowlevel.checkpoint()
             while self._index >= len(self._page):
                 if self._last:
                     raise StopAsyncIteration

@@ -119,7 +119,8 @@ class RunningTurn:
         self._idle_timeout = idle_timeout
         self._may_idle_out = idle_timeout != math.inf
         self._last_activity = trio.current_time()
-        self._watch_until = -math.inf
+        self._alarm: trio.CancelScope | None = None
+        """Wakes the watcher when a deadline has come; None before it watches."""
         self._wake = trio.Event()
 
     # From the read loop --------------------------------------------------------------------------------
@@ -241,8 +242,7 @@ class RunningTurn:
     async def _mind_deadlines(self) -> None:
         while not self.cancel_requested and not self.over.is_set():
             self._wake = trio.Event()
-            self._watch_until = self._next_deadline()
-            with trio.CancelScope(deadline=self._watch_until):
+            with trio.CancelScope(deadline=self._next_deadline()) as self._alarm:
                 await self._wake.wait()
             self._expire(trio.current_time())
 
@@ -282,8 +282,10 @@ class RunningTurn:
         self._permissions.append(permission)
         self.active()
         self._start(partial(self._decide, permission, handler), permission.scope)
-        if permission.deadline < self._watch_until:
-            self._wake.set()
+        alarm = self._alarm
+        if alarm is not None and permission.deadline < alarm.deadline:
+            # The alarm is set earlier, and nobody woken: most permissions are decided long before it.
+            alarm.deadline = permission.deadline
 
     def serve(
         self,

@@ -18,7 +18,7 @@ import trio
 from ._pair import Busy, check_max_bytes
 
 assert not TYPE_CHECKING or sys.platform != "win32"
-__all__ = ["FdReceiveStream", "FdSendStream"]
+__all__ = ["FdReceiveStream", "FdSendStream", "widen"]
 
 RECEIVE_BYTES = 64 * 1024
 """Read at once: the default capacity of a pipe on Linux. More was measured, and is not faster."""
@@ -28,6 +28,15 @@ def bytes_available(fd: int) -> int:
     """How many bytes a pipe holds for its reader now."""
     answer = fcntl.ioctl(fd, termios.FIONREAD, bytes(4))
     return int.from_bytes(answer, sys.byteorder)
+
+
+def widen(fd: int, size: int) -> None:
+    """Let a pipe hold that many bytes, if the system has a way for it and agrees."""
+    if sys.platform == "linux":
+        try:
+            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, size)
+        except OSError:
+            pass  # the user's share of memory for pipes is used up: it works all the same
 
 
 class FdReceiveStream(trio.abc.ReceiveStream):

@@ -22,7 +22,7 @@ from ._stderr import StderrLog
 if sys.platform == "win32":  # pragma: no cover - Windows
     from ._windows import WindowsReceiveHalf, WindowsSendHalf
 else:
-    from ._fd import FdReceiveStream, FdSendStream
+    from ._fd import FdReceiveStream, FdSendStream, widen
 
 __all__ = ["AgentProcess"]
 
@@ -36,6 +36,10 @@ KILL_GRACE: Final = 5.0
 
 EXIT_DRAIN_GRACE: Final = 0.5
 """Seconds after the agent's exit in which a helper that holds its pipes may still write to them."""
+
+STDOUT_PIPE_BYTES: Final = 256 * 1024
+"""What the pipe of the agent's output holds, where the system lets us say: with many sessions at once, each has
+its updates handed over once for each read, so that fewer and larger reads are less work."""
 
 POLL_INTERVAL: Final = 0.02
 """Seconds between two looks at what nobody reports: the end of helpers whose leader has gone."""
@@ -298,6 +302,7 @@ class AgentProcess:
             with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
                 stdin, to_stdin = _pipe(read=theirs, write=ours)
                 from_stdout, stdout = _pipe(read=ours, write=theirs)
+                widen(from_stdout, STDOUT_PIPE_BYTES)
                 from_stderr, stderr = _pipe(read=ours, write=theirs)
                 process = await trio.lowlevel.open_process(
                     self.command,

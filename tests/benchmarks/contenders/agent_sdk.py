@@ -8,7 +8,7 @@ from typing import Any
 import acp
 
 
-class Agent(acp.Agent):  # type: ignore[misc]
+class Agent:
     """Answers every prompt with the same."""
 
     client: Any
@@ -29,5 +29,10 @@ class Agent(acp.Agent):  # type: ignore[misc]
         return acp.PromptResponse(stop_reason="end_turn")
 
 
+async def run() -> None:
+    agent: Any = Agent()
+    await acp.run_agent(agent)
+
+
 if __name__ == "__main__":
-    asyncio.run(acp.run_agent(Agent()))
+    asyncio.run(run())

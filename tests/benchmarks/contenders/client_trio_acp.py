@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 import time
 from typing import Any
@@ -51,13 +50,7 @@ async def run(
 
 async def main() -> None:
     command, *args = writer_command()
-    options = AcpOptions(
-        command=command,
-        args=args,
-        on_permission=permit,
-        permission_timeout=math.inf,
-        max_buffered_bytes=2**30,
-    )
+    options = AcpOptions(command=command, args=args, on_permission=permit, max_buffered_bytes=2**30)
     async with open_acp(options) as agent:
         sessions = [await agent.new_session("/") for _ in range(job.get("sessions", 1))]
         await run(sessions, job["warm"])

@@ -1,0 +1,87 @@
+"""What an agent does for a turn, counted: a write or a switch for each update cannot come back unseen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+
+from tests.counts.counting import Counters, Wire, counted
+from trio_acp import AgentApp, PromptContext
+from trio_acp._pacing import ITEMS_PER_CHECKPOINT
+
+
+@asynccontextmanager
+async def agent(updates: int) -> AsyncIterator[tuple[Wire, str]]:
+    """An agent whose turns send so many updates, with one session, quiet."""
+    app = AgentApp(name="agent", version="1")
+
+    @app.on_prompt
+    async def prompt(ctx: PromptContext) -> None:
+        for number in range(updates):
+            await ctx.send_message(str(number))
+
+    wire = Wire()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(app.serve, wire.near)
+        wire.send({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}})
+        await wire.receive()
+        wire.send({"id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
+        (answer,) = await wire.receive()
+        await trio.testing.wait_all_tasks_blocked()
+        yield wire, answer["result"]["sessionId"]
+        nursery.cancel_scope.cancel()
+
+
+async def count_turn(updates: int) -> tuple[Counters, int]:
+    """Count one turn, and the writes in it."""
+    async with agent(updates) as (wire, session_id):
+        writes = wire.near.calls.writes
+        prompt = [{"type": "text", "text": "go"}]
+        params = {"sessionId": session_id, "prompt": prompt}
+        wire.send({"id": 2, "method": "session/prompt", "params": params})
+        with counted() as counters:
+            await trio.testing.wait_all_tasks_blocked()
+        writes = wire.near.calls.writes - writes
+        messages = await wire.receive()
+        assert len(messages) == updates + 1
+        assert messages[-1] == {"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "end_turn"}}
+        return counters, writes
+
+
+async def test_a_turn_is_one_task_and_its_answer_one_write() -> None:
+    counters, writes = await count_turn(0)
+    assert counters.tasks == 1
+    # The read loop twice (it looks before it sleeps), the turn's task, and this test's.
+    assert counters.steps == 4
+    assert writes == 1
+
+
+async def test_a_message_and_the_answer_behind_it_need_no_task_switch() -> None:
+    counters, writes = await count_turn(1)
+    assert (counters.tasks, counters.steps, writes) == (1, 4, 2)
+
+
+@pytest.mark.parametrize("updates", [2, 10, ITEMS_PER_CHECKPOINT - 2])
+async def test_updates_in_a_row_are_two_writes_and_one_look_of_the_writer(
+    updates: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trio_acp._pacing.perf_counter", lambda: 0.0)
+    counters, writes = await count_turn(updates)
+    assert (counters.tasks, counters.steps, writes) == (1, 5, 2)
+
+
+async def test_a_hundred_updates_more_are_a_step_of_the_turn_and_at_most_two_writes_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trio_acp._pacing.perf_counter", lambda: 0.0)
+    some, some_writes = await count_turn(5 * ITEMS_PER_CHECKPOINT)
+    more, more_writes = await count_turn(10 * ITEMS_PER_CHECKPOINT)
+    assert more.tasks == some.tasks == 1
+    assert more.steps_of["_run"] - some.steps_of["_run"] == 5
+    assert more.steps_of["run"] == some.steps_of["run"] == 2
+    # In each, one without the writer, and one of the writer's. Trio decides who of two goes first.
+    assert more_writes - some_writes <= 2 * 5

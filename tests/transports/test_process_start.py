@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pathlib
 import signal
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,7 @@ from tests.transports.agents import Scripts
 from tests.transports.processes import LONG, POLITE, Running, read_all
 from trio_acp._errors import AgentStartError
 from trio_acp.transports import AgentProcess
+from trio_acp.transports._fd import widen
 
 # --- Birth -------------------------------------------------------------------------------------------------
 
@@ -219,3 +222,16 @@ def test_an_interrupt_in_the_middle_of_a_closing_leaves_no_process(tmp_path: pat
     with pytest.RaisesGroup(KeyboardInterrupt):
         trio.run(main)
     assert process.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere pipes have the size that they have")
+def test_a_pipe_is_made_wider_where_the_system_agrees_and_left_alone_where_not() -> None:
+    read, write = os.pipe()
+    try:
+        widen(read, 256 * 1024)
+        assert fcntl.fcntl(read, fcntl.F_GETPIPE_SZ) == 256 * 1024
+        widen(read, 2**40)
+        assert fcntl.fcntl(read, fcntl.F_GETPIPE_SZ) == 256 * 1024
+    finally:
+        os.close(read)
+        os.close(write)

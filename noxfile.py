@@ -123,6 +123,18 @@ def mutants(session: nox.Session) -> None:
 
 
 @nox.session
+def benchmarks(session: nox.Session) -> None:
+    """This library beside the official SDKs. `-- --to docs/performance` renews what the page shows."""
+    session.install(".[cli]", *group("interop"), "orjson")
+    npm = shutil.which("npm")
+    if npm is None:
+        session.log("there is no npm here: the TypeScript SDK will be left out")
+    else:
+        session.run(npm, "install", "--prefix", "tests/interop/node", external=True)
+    session.run("python", "-m", "tests.benchmarks", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation, with warnings as errors."""
     session.install("-e", ".[cli]", *group("docs"))

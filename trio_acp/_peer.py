@@ -62,9 +62,9 @@ COALESCE_BYTES: Final = 256 * 1024
 """Queued frames are joined into writes of about this size; larger frames are written as they are."""
 
 DIRECT_WRITES: Final = 2
-"""Writes without a task switch, in one go of the scheduler: a first message, and one that the peer waits for with
-all that is queued before it. Each write may wake the peer, which costs more than making ten updates; what
-follows is written together."""
+"""Writes without a task switch, in one go of the scheduler: a first message, and one that the peer waits for,
+with all that is queued before it. Each write may wake the peer, which costs more than making some updates;
+what follows is written together."""
 
 BROKEN_WRITE_GRACE: Final = 1.0
 """Seconds that reading goes on after writing failed: what a dying peer still said is worth having."""
@@ -150,7 +150,7 @@ class Peer:
         self._wake_writer = trio.Event()
         self._writer_parked = False
         self._direct_writes = DIRECT_WRITES if self._send_nowait is not None else 0
-        """How many writes may still be made without the writer, until it or the read loop has had its turn."""
+        """How many writes may still be made without the writer, until it or the read loop has its turn."""
         self._write_error: BaseException | None = None
         self._progress = trio.lowlevel.ParkingLot()
         self._pacer = Pacer()

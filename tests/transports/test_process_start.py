@@ -230,8 +230,8 @@ def test_a_pipe_is_made_wider_where_the_system_agrees_and_left_alone_where_not()
     try:
         widen(read, 256 * 1024)
         assert fcntl.fcntl(read, fcntl.F_GETPIPE_SZ) == 256 * 1024
-        widen(read, 2**40)
-        assert fcntl.fcntl(read, fcntl.F_GETPIPE_SZ) == 256 * 1024
     finally:
         os.close(read)
         os.close(write)
+    with open(os.devnull) as no_pipe:
+        widen(no_pipe.fileno(), 256 * 1024)

@@ -38,8 +38,8 @@ EXIT_DRAIN_GRACE: Final = 0.5
 """Seconds after the agent's exit in which a helper that holds its pipes may still write to them."""
 
 STDOUT_PIPE_BYTES: Final = 256 * 1024
-"""What the pipe of the agent's output holds, where the system lets us say: with many sessions at once, each has
-its updates handed over once for each read, so that fewer and larger reads are less work."""
+"""What the pipe of the agent's output holds, where the system lets us say: with many sessions at once, each
+is given its updates once for each read, so that fewer and larger reads are less work."""
 
 POLL_INTERVAL: Final = 0.02
 """Seconds between two looks at what nobody reports: the end of helpers whose leader has gone."""

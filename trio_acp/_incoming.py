@@ -101,7 +101,7 @@ class IncomingRequest:
             self.when_cancelled(scope.cancel)
             try:
                 result = await handler()
-            except BaseException as error:
+            except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
                 self._settle(error, failed)
             else:
                 if self.open:

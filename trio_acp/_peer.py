@@ -635,7 +635,7 @@ class Peer:
             shown = redact(message)
         try:
             self._on_wire(direction, shown)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             self._on_wire = self._core.tap = None
             self._dispatcher.callback_failed(error)
 

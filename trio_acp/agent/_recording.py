@@ -95,7 +95,7 @@ class Recorder:
             size, self._size = self._size, 0
             try:
                 await self._store.save(self._live.record(), batch)
-            except BaseException as error:
+            except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
                 cancelled, rest = split_cancelled(error)
                 if not isinstance(rest, Exception):
                     raise
@@ -105,7 +105,7 @@ class Recorder:
                     self._pending = batch + self._pending
                     self._size += size
                 if cancelled is not None:
-                    raise cancelled from None
+                    raise cancelled from None  # noqa: ASYNC104 - cancellations were told apart before
 
     async def flush_soon(self) -> None:
         """Save what waits, whatever is cancelled around, for at most `SAVE_GRACE` seconds."""

@@ -79,15 +79,15 @@ class _Connection(AbstractAsyncContextManager[trio.abc.Stream]):
         try:
             await nursery.start(self._process.run)
         except BaseException as error:
-            await self.__aexit__(type(error), error, error.__traceback__)
+            await self.__aexit__(type(error), error, error.__traceback__)  # noqa: ASYNC102 - shielded and bounded in itself
             raise  # pragma: no cover - the nursery has raised it
         return self._process.stream
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        await self._process.aclose_gracefully()
-        return await self._manager.__aexit__(kind, error, trace)
+        await self._process.aclose_gracefully()  # noqa: ASYNC102 - shielded and bounded in itself
+        return await self._manager.__aexit__(kind, error, trace)  # noqa: ASYNC102 - shielded and bounded in itself
 
 
 async def run_check(settings: CheckSettings, out: TextIO) -> bool:

@@ -120,7 +120,7 @@ class ClientConnection:
             try:
                 async with trio.open_nursery() as nursery:
                     if self._handlers_unwanted:
-                        return
+                        return  # noqa: ASYNC121 - nothing has been started yet
                     self._nursery = nursery
                     nursery.start_soon(self._serve_extension_calls)
                     for service in living_services(self.options):
@@ -133,12 +133,12 @@ class ClientConnection:
         """Be the parent of a service's own tasks; what they raise ends the block of the connection."""
         try:
             await service.run(self.table.token)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             rest = without_cancelled(error)
             if rest is not None:
                 self.callback_failed(unwrapped(rest))
             if rest is not error:
-                raise trio_part(error) from None
+                raise trio_part(error) from None  # noqa: ASYNC104 - cancellations were told apart before
 
     def session_ended(self, record: SessionRecord) -> None:
         """Tell services that a session is no more. While closing they learn it by their own end."""
@@ -224,7 +224,7 @@ class ClientConnection:
         if self._on_update is not None:
             try:
                 self._on_update(params)
-            except BaseException as error:
+            except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
                 if turn is None or turn.abandoned:
                     self.callback_failed(error)
                 else:
@@ -373,7 +373,7 @@ class ClientConnection:
                 permission.raise_failure()
                 if permission.open:
                     self._expired(permission)
-            except BaseException as error:
+            except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
                 rest = without_cancelled(error)
                 if rest is not None:
                     permission.answer(
@@ -384,7 +384,7 @@ class ClientConnection:
                     logger.error("the permission handler failed outside of a turn", exc_info=rest)
                 if rest is not error:
                     permission.cancel()
-                    raise trio_part(error) from None
+                    raise trio_part(error) from None  # noqa: ASYNC104 - cancellations were told apart before
             finally:
                 nursery.cancel_scope.cancel()
 
@@ -398,7 +398,7 @@ class ClientConnection:
         assert self.options.on_decision is not None
         try:
             self.options.on_decision(decided)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             # The answer is given, and whoever gave it has nothing to do with this.
             self.callback_failed(error)
 

@@ -191,7 +191,7 @@ class OpenPermission:
             decision = await handler(self.request)
             if not self.expired:
                 self.answer(decision)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             if without_cancelled(error) is not error:
                 raise
             # A cancelled scope would make another group of a user's group.

@@ -248,8 +248,8 @@ class AgentPool:
         self._nursery.cancel_scope.cancel()
         crash: BaseException | None = None
         try:
-            await self._manager.__aexit__(None, None, None)
-        except BaseException as error:
+            await self._manager.__aexit__(None, None, None)  # noqa: ASYNC102 - shielded and bounded in itself
+        except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             crash = unwrapped(error)
         return leave_block(self._scope, exc, choose_outcome(exc, [] if crash is None else [crash]))
 

@@ -230,7 +230,7 @@ class RunningTurn:
             await self._mind_deadlines()
         except trio.Cancelled:
             self.unwind()
-            await self._grace()
+            await self._grace()  # noqa: ASYNC102 - shielded and bounded in itself
             raise
         await self._grace()
 
@@ -322,12 +322,12 @@ class RunningTurn:
 
         try:
             await incoming.serve(attentive, failed)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             rest = without_cancelled(error)
             if rest is not None:
                 self.callback_failed(rest)
             if rest is not error:
-                raise trio_part(error) from None
+                raise trio_part(error) from None  # noqa: ASYNC104 - cancellations were told apart before
         finally:
             self.active()
 
@@ -338,7 +338,7 @@ class RunningTurn:
             permission.raise_failure()
             # Perhaps its time was up, and it unwound before the watcher saw the same.
             self._permission_expired(permission)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             self._handler_failed(permission, error)
         finally:
             self._permissions.remove(permission)

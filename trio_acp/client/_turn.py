@@ -230,18 +230,18 @@ class Turn:
         outcome = exc
         if outcome is None:
             try:
-                await run.over.wait()
-            except BaseException as error:
+                await run.over.wait()  # noqa: ASYNC102 - shielded and bounded in itself
+            except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
                 outcome = error
         if outcome is not None:
             if only_cancelled(outcome):
                 run.unwind()
             run.ask_cancel()
-            outcome = await self._wait_shielded(run, outcome)
+            outcome = await self._wait_shielded(run, outcome)  # noqa: ASYNC102 - shielded and bounded in itself
         run.nursery.cancel_scope.cancel()
         try:
-            await self._manager.__aexit__(None, None, None)
-        except BaseException as error:
+            await self._manager.__aexit__(None, None, None)  # noqa: ASYNC102 - shielded and bounded in itself
+        except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             # A cancellation, or a Ctrl-C that came meanwhile: what handlers raised was collected.
             left = unwrapped(error)
             if outcome is None or not only_cancelled(left):

@@ -297,7 +297,7 @@ class TerminalManager:
             terminal.end()
             self._forget(terminal)
             if isinstance(error, (OSError, ValueError)):
-                raise _not_started(error) from error
+                raise _not_started(error) from error  # noqa: ASYNC104 - cancellations were told apart before
             raise
         try:
             creation.check(house)
@@ -307,7 +307,7 @@ class TerminalManager:
             raise
         return terminal.id
 
-    async def _run_terminal(
+    async def _run_terminal(  # noqa: ASYNC128, ASYNC114 - the status is passed on
         self, house: _House, terminal: RunningTerminal, *, task_status: trio.TaskStatus[None]
     ) -> None:
         try:

@@ -66,7 +66,7 @@ def allow_once(reason: str = "policy: allowed") -> PermissionPolicy:
         reason: what the audit hook is told.
     """
 
-    async def decide(request: PermissionRequest) -> Decision:
+    async def decide(request: PermissionRequest) -> Decision:  # noqa: ASYNC124 - the shape that callers expect
         option = _option(request, PermissionOptionKind.ALLOW_ONCE)
         if option is None:
             return _rejection(request, f"{reason}, but it can only be allowed always")
@@ -82,7 +82,7 @@ def reject(reason: str = "policy: rejected") -> PermissionPolicy:
         reason: what the audit hook is told.
     """
 
-    async def decide(request: PermissionRequest) -> Decision:
+    async def decide(request: PermissionRequest) -> Decision:  # noqa: ASYNC124 - the shape that callers expect
         return _rejection(request, reason)
 
     return decide
@@ -215,7 +215,7 @@ def plan_mode() -> PermissionPolicy:
     Tools whose kind is not told or not known are rejected too. What only reads is left to the next policy.
     """
 
-    async def decide(request: PermissionRequest) -> Decision | None:
+    async def decide(request: PermissionRequest) -> Decision | None:  # noqa: ASYNC124 - the shape that callers expect
         if request.tool_call.kind in READING_KINDS:
             return None
         return _rejection(request, "plan mode")

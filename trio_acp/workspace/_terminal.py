@@ -178,7 +178,7 @@ class RunningTerminal:
                 self._drain()
                 nursery.cancel_scope.cancel()
         finally:
-            await self._kill(tree)  # if it was left by what on_output raised
+            await self._kill(tree)  # if it was left by what on_output raised  # noqa: ASYNC102 - shielded and bounded in itself
             if self.exit_status is None and process.returncode is not None:
                 self._exit(_status(process.returncode))
             fd, self._fd = self._fd, -1

@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import IO, Any, Final, TypeAlias
 
 import attrs
@@ -232,7 +232,7 @@ class Agent:
 
 
 @contextlib.contextmanager
-def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+def running(command: list[str]) -> Generator[subprocess.Popen[bytes]]:
     """Start an agent; kill it at the end, if it does not end by itself."""
     process = subprocess.Popen(
         command,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, final
 
@@ -43,7 +43,7 @@ class Counters(trio.abc.Instrument):
 
 
 @contextmanager
-def counted() -> Iterator[Counters]:
+def counted() -> Generator[Counters]:
     """Count what all tasks of this Trio run do in the block."""
     counters = Counters()
     trio.lowlevel.add_instrument(counters)

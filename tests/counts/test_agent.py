@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -15,7 +15,7 @@ from trio_acp._pacing import ITEMS_PER_CHECKPOINT
 
 
 @asynccontextmanager
-async def agent(updates: int) -> AsyncIterator[tuple[Wire, str]]:
+async def agent(updates: int) -> AsyncGenerator[tuple[Wire, str]]:
     """An agent whose turns send so many updates, with one session, quiet."""
     app = AgentApp(name="agent", version="1")
 

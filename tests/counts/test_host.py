@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -29,7 +29,7 @@ async def permit(request: PermissionRequest) -> Selected:
 
 
 @asynccontextmanager
-async def host(sessions: int = 1, **options: Any) -> AsyncIterator[tuple[Wire, list[Session]]]:
+async def host(sessions: int = 1, **options: Any) -> AsyncGenerator[tuple[Wire, list[Session]]]:
     """A host with sessions, all quiet."""
     wire = Wire()
     opened: list[Session] = []

@@ -34,7 +34,7 @@ def test_a_program_loads_the_half_of_the_library_that_it_uses(code: str, parts: 
 
 
 def test_a_name_that_is_loaded_late_is_the_same_each_time() -> None:
-    assert trio_acp.__getattr__("open_acp") is trio_acp.open_acp
+    assert vars(trio_acp)["__getattr__"]("open_acp") is trio_acp.open_acp
     assert trio_acp.client.open_acp is trio_acp.open_acp
 
 

@@ -204,7 +204,7 @@ class Message:
     def add(self, content: ContentBlock) -> None:
         """Append one chunk's content."""
         if (
-            content.__class__ is TextContent
+            type(content) is TextContent
             and content.annotations is None
             and content.meta is None
             and content.extra is None
@@ -449,7 +449,7 @@ class SessionState:
 
 def fold(update: SessionUpdate, state: SessionState, transcript: Transcript | None) -> None:
     """Fold an update into the state of its session and the transcript of its turn, if there is one."""
-    if update.__class__ is AgentMessageChunk:
+    if type(update) is AgentMessageChunk:
         # By far the most frequent update.
         (state.history if transcript is None else transcript).add_chunk("agent", update)
         return

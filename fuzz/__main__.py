@@ -14,7 +14,14 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).parent
-TARGETS = [HERE, HERE.parent / "tests" / "core" / "test_properties.py"]
+TESTS = HERE.parent / "tests"
+TARGETS = [
+    HERE,
+    TESTS / "core" / "test_properties.py",
+    # Against the protocol's JSON schema and the official SDK's models, where they are at hand.
+    TESTS / "schema" / "test_generated_payloads.py",
+    TESTS / "schema" / "test_official_sdk.py",
+]
 
 
 def main() -> int:

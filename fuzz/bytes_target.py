@@ -16,6 +16,7 @@ from trio_acp._core import (
     ConnectionFailed,
     EndOfInput,
     InboundRequest,
+    InvalidResponse,
     JunkLine,
     LineFramer,
     MessageRefused,
@@ -143,7 +144,8 @@ def _check_classification(line: bytes) -> None:
     if isinstance(event, ResponseReceived):
         result, error = fields.get("result"), fields.get("error")
         both = "result" in fields and "error" in fields and error is not None and result is not None
-        assert event.error is not None or not both
+        neither = "result" not in fields and "error" not in fields
+        assert isinstance(event.error, InvalidResponse) or not (both or neither)
         assert event.error is not None or "result" in fields
 
 

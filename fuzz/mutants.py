@@ -24,7 +24,7 @@ SECONDS = 240.0
 """For one run of the fuzzers, or of the part of the suite; more is a hang, and found."""
 
 SUITE = {
-    "_core": ["tests/core"],
+    "_core": ["tests/core", "tests/peer"],
     "_peer.py": ["tests/peer"],
     "_incoming.py": ["tests/peer"],
     "client": [

@@ -84,6 +84,7 @@ class End:
                     self.came_to(event.request, "late")
                 case CancelRequested():
                     assert event.request in self.serving
+                    assert all(each is not event.request for each in self.cancelled), "withdrawn twice"
                     self.cancelled.append(event.request)
                 case MessageRefused():
                     send(event.reply)

@@ -18,7 +18,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz.budget import budget
-from trio_acp import AcpError, AcpOptions, ConnectedAgent, PermissionRequest, Reject, Selected, connect_acp
+from trio_acp import (
+    AcpError,
+    AcpOptions,
+    ConnectedAgent,
+    LocalProtocolError,
+    PermissionRequest,
+    Reject,
+    RequestError,
+    Selected,
+    connect_acp,
+)
 from trio_acp.agent import AgentApp, PromptContext
 from trio_acp.schema import ReadTextFileRequest
 from trio_acp.testing import (
@@ -37,7 +47,8 @@ ACTIONS = st.lists(
         st.just(["say"]),
         st.tuples(st.just("sleep"), TIMES).map(list),
         st.just(["ask"]),
-        st.just(["read"]),
+        st.just(["read", "/a"]),
+        st.just(["read", "/broken"]),
         st.just(["raise"]),
     ),
     max_size=6,
@@ -48,7 +59,7 @@ CONDUCT = st.one_of(
 )
 TURNS = st.lists(st.tuples(ACTIONS, CONDUCT), min_size=1, max_size=3)
 DECISIONS = st.lists(
-    st.tuples(TIMES, st.sampled_from(["yes", "no", "raise", "late"])), min_size=1, max_size=3
+    st.tuples(TIMES, st.sampled_from(["yes", "no", "raise", "late", "stubborn"])), min_size=1, max_size=3
 )
 WIRES = st.sampled_from(["plain", "fragments", "together", "narrow"])
 
@@ -66,6 +77,8 @@ class Stage:
         self.decisions = itertools.cycle(decisions)
         self.received: dict[str, list[str]] = {}
         self.in_order: list[str] = []
+        self.consents = 0
+        """How often a handler has said yes."""
         self.said: dict[str, list[str]] = {}
         self.app = AgentApp("fuzzed", "1", on_wire=self.agent.wire_tap("agent"))
         self.app.on_prompt(self.prompt)
@@ -82,7 +95,7 @@ class Stage:
         for number, (what, *how) in enumerate(actions):
             match what:
                 case "say":
-                    text = f"{turn}.{number};"
+                    text = f"{turn}.{'x' * number};"
                     await ctx.send_message(text)
                     self.said.setdefault(turn, []).append(text)
                 case "sleep":
@@ -90,9 +103,15 @@ class Stage:
                 case "ask":
                     await ctx.ask_permission("Really?")
                 case "read":
-                    await ctx.read_file("/a")
+                    await self.read(ctx, how[0])
                 case _:
                     raise Mine
+
+    async def read(self, ctx: PromptContext, path: str) -> None:
+        try:
+            await ctx.read_file(path)
+        except RequestError:
+            assert path == "/broken"
 
     def update(self, params: dict[str, Any]) -> None:
         update: Any = params["update"]
@@ -102,20 +121,25 @@ class Stage:
             self.received.setdefault(text.partition(".")[0], []).append(text)
 
     async def read_file(self, request: ReadTextFileRequest) -> str:
-        await trio.sleep(1)
+        await trio.sleep(2)
+        if request.path == "/broken":
+            raise ValueError("s3cret")
         return "text"
 
     async def decide(self, request: PermissionRequest) -> Any:
         seconds, what = next(self.decisions)
-        await trio.sleep(100 if what == "late" else seconds)
+        with trio.CancelScope(shield=what == "stubborn"):
+            await trio.sleep(100 if what == "late" else seconds)
         if what == "raise":
             raise Mine
         if what == "no":
             return Reject()
+        self.consents += 1
         return Selected((request.first_allow() or request.options[0]).option_id)
 
     async def user(self, agent: ConnectedAgent, name: str, turns: list[Any]) -> None:
         session = await agent.new_session()
+        cancelled = 0
         for number, (actions, (conduct, seconds)) in enumerate(turns):
             turn_name = f"{name}{number}"
             turn = session.prompt(json.dumps([turn_name, actions]))
@@ -124,17 +148,23 @@ class Stage:
             try:
                 async with turn:
                     await self._take_part(turn, conduct, seconds, seen)
+            except LocalProtocolError:
+                raise  # nobody here makes that mistake
             except (Mine, AcpError, ExceptionGroup):
                 failed = True
+            cancelled += turn.cancel_requested
             assert all(text.startswith(f"{turn_name}.") for text in seen), (turn_name, seen)
             said = self.said.get(turn_name, [])
             if not failed and not turn.abandoned:
                 assert turn.stop_reason is not None
+                assert turn.cancel_requested or turn.stop_reason != "cancelled"
                 assert turn.text == "".join(self.received.get(turn_name, []))
             if not failed and turn.stop_reason == "end_turn":
                 assert turn.text == "".join(said), (turn.text, said)
                 if conduct == "read":
                     assert seen == said, (seen, said)
+        told = [message["params"] for message in self.host.sent_by("client", "session/cancel")]
+        assert told.count({"sessionId": session.id}) == cancelled
 
     async def _take_part(self, turn: Any, conduct: str, seconds: int, seen: list[str]) -> None:
         if conduct in ("button", "scope", "raise"):
@@ -155,6 +185,30 @@ class Stage:
             if conduct == "break":
                 break
             await trio.sleep(seconds)
+
+    def check_permissions(self) -> None:
+        """Consent is a handler's, and a cancellation is followed by the answers of what is open (X1)."""
+        asked: dict[Any, Any] = {}
+        consents = 0
+        due: set[Any] = set()
+        for entry in self.host:
+            message = entry.message
+            assert "s3cret" not in str(message)
+            if message.get("method") == "session/request_permission":
+                asked[message["id"]] = message["params"]
+            assert entry.sender == "client" or not due, "the agent had to wait for its answers"
+            if entry.sender == "agent":
+                continue
+            if message.get("method") == "session/cancel":
+                session = message["params"]["sessionId"]
+                due |= {id for id, params in asked.items() if params["sessionId"] == session}
+            elif "method" not in message and message.get("id") in asked:
+                due.discard(message["id"])
+                options = asked.pop(message["id"])["options"]
+                chosen = message.get("result", {}).get("outcome", {}).get("optionId")
+                kinds = [option["kind"] for option in options if option["optionId"] == chosen]
+                consents += any(kind.startswith("allow") for kind in kinds)
+        assert consents <= self.consents
 
 
 def wired(wire: str, stream: trio.abc.Stream) -> trio.abc.Stream:
@@ -178,11 +232,12 @@ async def play(users: list[list[Any]], decisions: list[tuple[int, str]], wire: s
                 for name, turns in zip("abc", users, strict=False):
                     playing.start_soon(stage.user, agent, name, turns)
             await agent.aclose()
+    stage.check_permissions()
     assert_conversation_legal(stage.host, finished=True)
     assert_conversation_legal(stage.agent, finished=True)
 
 
-@budget(0.6)
+@budget(2.0)
 @given(st.lists(TURNS, min_size=1, max_size=3), DECISIONS, WIRES, st.random_module())
 def test_users_and_an_agent_get_along_whatever_they_do(
     users: list[list[Any]], decisions: list[tuple[int, str]], wire: str, schedule: Any
@@ -287,7 +342,7 @@ async def meet(steps: list[tuple[str, int]], dies: bool, conduct: str, seconds: 
     assert seen == stage.in_order[: len(seen)]
 
 
-@budget(0.6)
+@budget(2.0)
 @given(RUDE, st.booleans(), CONDUCT, DECISIONS, st.random_module())
 def test_a_host_stays_legal_with_an_agent_that_is_not(
     steps: list[tuple[str, int]], dies: bool, conduct: tuple[str, int], decisions: Any, schedule: Any

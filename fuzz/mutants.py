@@ -298,7 +298,11 @@ def finds(tree: pathlib.Path, paths: list[str], examples: int) -> str:
         return "hang"
     if process.returncode == 0:
         return ""
-    failed = [line.split()[1] for line in output.splitlines() if line.startswith(("FAILED", "ERROR "))]
+    failed = [
+        line.split()[1]
+        for line in output.splitlines()
+        if line.startswith(("FAILED ", "ERROR fuzz/", "ERROR tests/"))
+    ]
     return failed[0].rpartition("::")[2][:60] if failed else "error"
 
 

@@ -233,6 +233,10 @@ async def play(users: list[list[Any]], decisions: list[tuple[int, str]], wire: s
                     playing.start_soon(stage.user, agent, name, turns)
             await agent.aclose()
     stage.check_permissions()
+    for party in ("client", "agent"):
+        # What one end has sent the other has received, but for what crossed the goodbye.
+        pairs = zip(stage.host.sent_by(party), stage.agent.sent_by(party), strict=False)
+        assert all(one == other for one, other in pairs)
     assert_conversation_legal(stage.host, finished=True)
     assert_conversation_legal(stage.agent, finished=True)
 

@@ -139,7 +139,10 @@ MUTANTS = [
         "_tell(request, event.result, event.error) if event.error is None else None",
     ),
     Mutant(
-        "a part is written twice", "_peer.py", "rest = memoryview(frame)[sent:]", "rest = memoryview(frame)"
+        "a part is written twice",
+        "_peer.py",
+        "self._outbox.appendleft(memoryview(batch)[sent:])",
+        "self._outbox.appendleft(memoryview(batch))",
     ),
     Mutant(
         "frames overtake each other",

@@ -190,7 +190,9 @@ nor an agent the host's, which is 10 to 20 ms of each program's start."""
 
 _LAZY = {name: home for home, names in _HOMES.items() for name in names}
 
-if not TYPE_CHECKING:  # type checkers see the imports above, and report what does not exist
+if (
+    not TYPE_CHECKING
+):  # pragma: no branch - type checkers see the imports above, and report what does not exist
 
     def __getattr__(name: str) -> Any:
         import importlib

@@ -43,7 +43,7 @@ def table(results: Results, names: Iterable[str]) -> list[list[str]]:
     rows: list[list[str]] = []
     for name in names:
         workload = WORKLOADS[name]
-        row = [f"{name} {workload.title}, a {workload.unit}", _time(cost(results, name, "trio_acp"))]
+        row = [f"{name} {workload.title}, one {workload.unit}", _time(cost(results, name, "trio_acp"))]
         for contender in ("sdk", "node"):
             times = ratio(results, name, contender)
             row.append(_time(cost(results, name, contender)))
@@ -100,7 +100,7 @@ def write(
     to.mkdir(parents=True, exist_ok=True)
     rows = table(results, names)
     notes = [
-        f"CPU time of the code under test for one unit (imports: time passed), median of {rounds} "
+        f"CPU time of the code under test for one unit, median of {rounds} "
         f"interleaved rounds; the ratios are medians over the rounds. {_versions()}.",
         *_late(results),
         *_problems(results),

@@ -32,9 +32,17 @@ MIB: Final = 2**20
 
 LINES: Final = (
     Line("sessions that stream at once", "update", (1, 10, 100, 1000)),
-    Line("bytes of an update", "KiB", (200, 2_000, 20_000, 200_000, 2_000_000, 20_000_000, 64 * MIB)),
+    Line(
+        "bytes of an update",
+        "update and its KiB",
+        (200, 2_000, 20_000, 200_000, 2_000_000, 20_000_000, 64 * MIB),
+    ),
     Line("permission requests that are open", "request", (1, 10, 100, 1_000, 10_000)),
-    Line("bytes of a tool call's output, told anew 50 times", "KiB", (1_000, 10_000, 100_000, 1_000_000)),
+    Line(
+        "bytes of a tool call's output, told anew 50 times",
+        "update and its KiB",
+        (1_000, 10_000, 100_000, 1_000_000),
+    ),
 )
 
 
@@ -51,13 +59,13 @@ def _job(line: Line, size: int) -> tuple[dict[str, Any], float]:
             units: float = order["count"] * sessions
         case 1:
             order = {"work": "chunks", "count": max(1, min(10_000, 64 * MIB // size)), "size": size}
-            units = order["count"] * size / 1024
+            units = order["count"] * (1 + size / 1024)
         case 2:
             order = {"work": "permission", "count": max(1_000, size), "at_once": size}
             units = order["count"]
         case _:
             order = {"work": "snapshots", "count": 50, "size": size}
-            units = 50 * size / 2 / 1024
+            units = 50 * (1 + size / 2 / 1024)
     return {"sessions": sessions, "order": order, "warm": small, "check": small}, units
 
 

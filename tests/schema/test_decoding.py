@@ -612,3 +612,44 @@ def test_types_may_be_used_first_in_several_threads_at_once() -> None:
         thread.join(timeout=30)
     assert results == [raw] * 4
     assert structure_update(raw) == Plan([PlanEntry("c", "high", "pending")])
+
+
+PLAIN_CHUNK: dict[str, Any] = {
+    "sessionUpdate": "agent_message_chunk",
+    "content": {"type": "text", "text": "a"},
+}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        PLAIN_CHUNK,
+        {**PLAIN_CHUNK, "messageId": "m"},
+        {**PLAIN_CHUNK, "messageId": None},
+        {**PLAIN_CHUNK, "messageId": 5},
+        {**PLAIN_CHUNK, "_meta": {"a": 1}},
+        {**PLAIN_CHUNK, "messageId": "m", "_meta": {"a": 1}},
+        {**PLAIN_CHUNK, "future": 1},
+        {**PLAIN_CHUNK, "sessionUpdate": "user_message_chunk"},
+        {**PLAIN_CHUNK, "sessionUpdate": "agent_thought_chunk", "messageId": ""},
+        {**PLAIN_CHUNK, "content": {"type": "text", "text": "a", "annotations": {"priority": 1}}},
+        {**PLAIN_CHUNK, "content": {"type": "text", "annotations": None}},
+        {**PLAIN_CHUNK, "content": {"type": "text", "text": 5}},
+        {**PLAIN_CHUNK, "content": {"type": "hologram", "text": "a"}},
+        {**PLAIN_CHUNK, "content": ["type", "text"]},
+        {**PLAIN_CHUNK, "content": {}},
+        {"sessionUpdate": "agent_message_chunk"},
+        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text"}},
+    ],
+)
+def test_the_short_way_of_a_chunk_of_text_leads_where_the_long_one_does(raw: dict[str, Any]) -> None:
+    def both(decode: Any) -> Any:
+        notes: list[Any] = []
+        try:
+            return decode(notes), notes
+        except acp.SchemaError as error:
+            return str(error), notes
+
+    assert both(lambda notes: acp.structure_update(raw, notes)) == both(
+        lambda notes: acp.structure(acp.SessionUpdate, raw, notes)
+    )

@@ -164,14 +164,11 @@ class TurnBuffer(Generic[T]):
         return None
 
     async def take(self) -> T:
-        """Return the next update; other tasks get to run.
+        """Return the next update; other tasks get to run. To be called when `take_nowait` has returned None.
 
         Raises:
             trio.EndOfChannel: there is none and there will be none.
-            trio.BusyResourceError: another task is in here.
         """
-        if self._busy:
-            raise trio.BusyResourceError("another task is iterating over this turn")
         self._busy = True
         try:
             if self._current:

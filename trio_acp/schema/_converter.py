@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast, overload
-
-from cattrs import Converter
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from ._base import Leniency, UnknownVariant, WireObject
 from ._errors import SchemaError
@@ -13,6 +11,9 @@ from ._nodes import node_for
 from .content import TextContent
 from .methods import METHODS
 from .updates import AgentMessageChunk, AgentThoughtChunk, SessionUpdate, UserMessageChunk
+
+if TYPE_CHECKING:
+    from cattrs import Converter
 
 __all__ = ["get_converter", "structure", "structure_update", "unstructure", "unstructure_update"]
 
@@ -161,6 +162,8 @@ def get_converter() -> Converter:
 
     It is a new one each time, and yours to add hooks to.
     """
+    from cattrs import Converter
+
     converter = Converter(detailed_validation=False)
 
     def take_hook(raw: Any, kind: Any) -> Any:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Callable
-from functools import partial
-from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import attrs
-from cattrs import Converter
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from ._base import (
     IntRange,
@@ -50,9 +48,19 @@ from ._leaves import (
     leaf_for,
 )
 
+if TYPE_CHECKING:
+    from cattrs import Converter
+
 __all__ = ["ObjectNode", "UnionNode", "node_for"]
 
-_converter = Converter(detailed_validation=False)
+
+@cache
+def _converter() -> Converter:
+    from cattrs import Converter
+
+    return Converter(detailed_validation=False)
+
+
 _nodes: dict[Any, Node] = {}
 
 
@@ -136,13 +144,16 @@ class ObjectNode(Node):
         self.known = frozenset([field.wire for field in self.fields] + ([tag[0]] if tag else []))
 
     def _make_take(self) -> Take:
+        # Imported here, and so below: 11 ms of each program's start are not spent before there is a message.
+        from cattrs.gen import make_dict_structure_fn, override
+
         overrides: dict[str, Any] = {
             field.name: override(rename=field.wire, struct_hook=field.node.take) for field in self.fields
         }
         overrides["extra"] = override(omit=True)
         generated: Take = make_dict_structure_fn(
             self.cls,
-            _converter,
+            _converter(),
             _cattrs_forbid_extra_keys=False,
             _cattrs_detailed_validation=False,
             **overrides,
@@ -193,6 +204,8 @@ class ObjectNode(Node):
         return result
 
     def _make_put(self) -> Put:
+        from cattrs.gen import make_dict_unstructure_fn, override
+
         overrides: dict[str, Any] = {
             field.name: override(
                 rename=field.wire,
@@ -202,7 +215,9 @@ class ObjectNode(Node):
             for field in self.fields
         }
         overrides["extra"] = override(omit=True)
-        generated: Callable[..., dict[str, Any]] = make_dict_unstructure_fn(self.cls, _converter, **overrides)
+        generated: Callable[..., dict[str, Any]] = make_dict_unstructure_fn(
+            self.cls, _converter(), **overrides
+        )
         cls = self.cls
         known = self.known
         fields = self.fields

@@ -211,6 +211,18 @@ class Stage:
         assert consents <= self.consents
 
 
+def check_refusals(host: Transcript) -> None:
+    """What a host does not offer it refuses at once (W4)."""
+    for entry, after in itertools.pairwise(host):
+        message: Any = entry.message
+        if entry.sender == "agent" and hasattr(message, "keys") and message.get("method") in NOT_OFFERED:
+            assert (after.sender, after.message.get("id")) == ("client", message["id"]), after
+            assert after.message["error"]["code"] in (-32601, -32800)
+
+
+NOT_OFFERED = ("no/such", "fs/write_text_file", "terminal/create")
+
+
 def wired(wire: str, stream: trio.abc.Stream) -> trio.abc.Stream:
     match wire:
         case "fragments":
@@ -344,6 +356,7 @@ async def meet(steps: list[tuple[str, int]], dies: bool, conduct: str, seconds: 
     assert_conversation_legal(script.transcript, side="client")
     # What the host has read it has answered; a request may have crossed its goodbye.
     assert_conversation_legal(stage.host, side="client", finished=not dies)
+    check_refusals(stage.host)
     assert seen == stage.in_order[: len(seen)]
 
 

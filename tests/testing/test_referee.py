@@ -88,6 +88,12 @@ def test_a_legal_conversation_passes_wherever_it_was_seen(transcript: Transcript
     assert_conversation_legal(transcript, finished=True)
 
 
+@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(conversations(max_steps=40, finished=False))
+def test_a_legal_conversation_passes_as_far_as_it_has_come(transcript: Transcript) -> None:
+    assert_conversation_legal(transcript, finished=False)
+
+
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(illegal_conversations())
 def test_the_rule_that_is_broken_is_named(spoiled: tuple[Transcript, str]) -> None:

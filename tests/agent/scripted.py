@@ -117,7 +117,7 @@ class ScriptedClient:
             clientInfo={"name": "scripted", "version": "1"},
         )
 
-    async def new_session(self, cwd: str = "/work", **params: Any) -> str:
+    async def new_session(self, cwd: str = "/proj", **params: Any) -> str:
         result = await self.call("session/new", cwd=cwd, mcpServers=[], **params)
         return str(result["sessionId"])
 

@@ -471,7 +471,7 @@ async def test_extension_requests_get_their_parameters_and_the_session_they_name
 
     async with connected(app) as client:
         session = await client.new_session()
-        assert await client.call("_test/where", sessionId=session, x=1) == ["_test/where", "/work", 1]
+        assert await client.call("_test/where", sessionId=session, x=1) == ["_test/where", "/proj", 1]
         assert await client.call("_test/where", sessionId="other") == ["_test/where", None, None]
         assert await client.call("_test/where", sessionId=5) == ["_test/where", None, None]
         assert await client.call("_test/null") is None
@@ -496,7 +496,7 @@ async def test_extension_notifications_run_and_their_failures_are_nobodys_answer
         await client.notify("$/unknown")
         await client.notify("session/cancel", sessionId=5)
         await trio.testing.wait_all_tasks_blocked()
-        assert sorted(seen, key=str) == [("/work", 1), (None, 2)]
+        assert sorted(seen, key=str) == [("/proj", 1), (None, 2)]
         assert len(client.log) == before
 
 

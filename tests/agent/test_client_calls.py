@@ -43,9 +43,9 @@ async def test_files_are_read_and_written_below_the_sessions_directory() -> None
         fs__read_text_file=lambda params: {"content": f"<{params['path']}>"}, fs__write_text_file=None
     )
     result, client = await run(handler, script)
-    assert result == ["</work/src/main.py>", "</abs>", "</work/a>"]
+    assert result == ["</proj/src/main.py>", "</abs>", "</proj/a>"]
     session = client.params("fs/write_text_file")[0].pop("sessionId")
-    assert client.params("fs/write_text_file") == [{"path": "/work/out/x", "content": "text\r\n"}]
+    assert client.params("fs/write_text_file") == [{"path": "/proj/out/x", "content": "text\r\n"}]
     assert client.params("fs/read_text_file")[1] == {
         "sessionId": session,
         "path": "/abs",
@@ -170,7 +170,7 @@ async def test_a_command_is_created_waited_for_read_and_released() -> None:
     assert created == {
         "command": "ls",
         "args": ["-la"],
-        "cwd": "/work",
+        "cwd": "/proj",
         "env": [{"name": "A", "value": "b"}],
         "outputByteLimit": 1024 * 1024,
     }
@@ -197,7 +197,7 @@ async def test_a_line_for_the_shell_is_said_to_be_one() -> None:
     assert (result.exit_code, result.signal, result.success) == (None, "SIGSEGV", False)
     created = client.params("terminal/create")[0]
     assert (created["command"], created["args"]) == ("/bin/sh", ["-c", "ls | wc"])
-    assert created["cwd"] == "/work/sub"
+    assert created["cwd"] == "/proj/sub"
     assert "outputByteLimit" not in created
 
 

@@ -158,7 +158,7 @@ async def test_a_tool_call_is_pending_then_in_progress_then_completed() -> None:
             {"type": "content", "content": {"type": "text", "text": "text"}},
             {"type": "content", "content": {"type": "text", "text": "block"}},
         ],
-        "locations": [{"path": "/work/a"}, {"path": "/b", "line": 3}],
+        "locations": [{"path": "/proj/a"}, {"path": "/b", "line": 3}],
         "rawInput": {"q": 1},
     }
     assert statuses(client) == ["pending", "in_progress", "completed"]
@@ -183,10 +183,10 @@ async def test_a_tool_call_tells_its_news_and_lists_are_replaced_whole() -> None
     updates = client.updates("tool_call_update")
     assert [len(update["content"]) for update in updates[:3]] == [1, 2, 3]
     assert updates[2]["content"][1:] == [
-        {"type": "diff", "path": "/work/f", "oldText": "old", "newText": "new"},
+        {"type": "diff", "path": "/proj/f", "oldText": "old", "newText": "new"},
         {"type": "terminal", "terminalId": "t1"},
     ]
-    assert updates[3]["locations"] == [{"path": "/work/f", "line": 2}]
+    assert updates[3]["locations"] == [{"path": "/proj/f", "line": 2}]
     assert updates[4] == {
         "sessionUpdate": "tool_call_update",
         "toolCallId": updates[0]["toolCallId"],

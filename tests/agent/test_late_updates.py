@@ -114,7 +114,7 @@ async def test_what_is_saved_is_what_was_sent(autojump_clock: trio.testing.MockC
         said = client.said()
         await client.call("session/close", sessionId=session)
         before = len(client.updates())
-        await client.call("session/load", sessionId=session, cwd="/work", mcpServers=[])
+        await client.call("session/load", sessionId=session, cwd="/proj", mcpServers=[])
         replay = client.updates("agent_message_chunk")
         assert len(client.updates()) > before
         assert "".join(update["content"]["text"] for update in replay) == said * 2

@@ -166,7 +166,7 @@ async def test_what_the_user_said_is_there_block_by_block_and_as_text() -> None:
         session = await client.new_session()
         text = {"type": "text", "text": "a"}
         await client.call("session/prompt", sessionId=session, prompt=[text, LINK, text], _meta={"m": 1})
-        assert client.said() == repr(("a\na", 3, {"m": 1}, "/work", False))
+        assert client.said() == repr(("a\na", 3, {"m": 1}, "/proj", False))
 
 
 async def test_a_command_is_dispatched_and_an_unknown_one_is_a_prompt() -> None:

@@ -79,7 +79,7 @@ class _Story:
         return found
 
     def new_session(self) -> None:
-        request = self.ask("client", "session/new", cwd="/work", mcpServers=[])
+        request = self.ask("client", "session/new", cwd="/proj", mcpServers=[])
         self.made += 1
         self.reply("agent", request, {"sessionId": f"s{self.made}"})
         self.idle.append(f"s{self.made}")
@@ -111,7 +111,7 @@ class _Story:
 
     def read_file(self) -> None:
         session = self.pick([*self.turns])
-        self.asked.append(self.ask("agent", "fs/read_text_file", sessionId=session, path="/work/a"))
+        self.asked.append(self.ask("agent", "fs/read_text_file", sessionId=session, path="/proj/a"))
 
     def create_terminal(self) -> None:
         session = self.pick([*self.turns])
@@ -274,7 +274,7 @@ def _both(story: _Story) -> None:
 
 def _id_again(story: _Story) -> None:
     story.ids["client"] -= 1
-    story.ask("client", "session/new", cwd="/work", mcpServers=[])
+    story.ask("client", "session/new", cwd="/proj", mcpServers=[])
 
 
 def _relative(story: _Story) -> None:
@@ -323,7 +323,7 @@ def _without_capability(story: _Story) -> None:
 
 
 def _missing_parameter(story: _Story) -> None:
-    story.ask("client", "session/new", cwd="/work")
+    story.ask("client", "session/new", cwd="/proj")
 
 
 def _too_early(story: _Story) -> None:

@@ -137,6 +137,7 @@ async def test_an_option_is_chosen_and_the_answer_has_all_of_them() -> None:
             result = await client.call(
                 "session/set_config_option", sessionId=session, configId=config, value=value, **more
             )
+            await trio.testing.wait_all_tasks_blocked()  # an update may be one pass behind the answer
             return [option["currentValue"] for option in result["configOptions"]]
 
         assert await choose("model", "large") == ["large", "ask", False]

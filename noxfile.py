@@ -44,8 +44,8 @@ def existing(*paths: str) -> list[str]:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """The test suite on each supported Python. Arguments go to pytest."""
-    session.install("-e", ".[cli]", *group("test"))
+    """The test suite on each supported Python. Arguments go to pytest, `-n auto` uses every core."""
+    session.install("-e", ".[cli]", *group("test", "parallel"))
     session.run("python", "-m", "pytest", *session.posargs)
 
 
@@ -55,9 +55,9 @@ def coverage(session: nox.Session) -> None:
 
     Without the slow tests: they repeat what others show, at a scale that tracing would make unbearable.
     """
-    session.install("-e", ".[cli]", *group("test"))
+    session.install("-e", ".[cli]", *group("test", "parallel"))
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", "-q", "-m", "not slow", *session.posargs)
+    session.run("coverage", "run", "-m", "pytest", "-q", "-n", "auto", "-m", "not slow", *session.posargs)
     session.run("coverage", "combine", "-q")
     session.run("coverage", "report")
 

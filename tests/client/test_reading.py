@@ -583,3 +583,11 @@ async def test_a_release_ends_whoever_takes_at_that_moment(prepared: int, more: 
     assert buffer.released
     assert buffer.put(1, 1)
     assert buffer.items == 0
+
+
+async def test_whoever_takes_after_a_release_finds_nothing() -> None:
+    buffer: TurnBuffer[int] = TurnBuffer(1000, 100_000)
+    assert buffer.put(1, 1)
+    buffer.release()
+    with pytest.raises(trio.EndOfChannel):
+        await buffer.take()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -12,7 +13,7 @@ import trio
 from tests.workspace.commands import PATIENCE, Desk, eventually, python, shell
 from tests.workspace.scopes import scope
 from trio_acp import InternalError, ResourceNotFound
-from trio_acp.workspace import TerminalManager, _manager, _terminal
+from trio_acp.workspace import TerminalManager, _manager, _terminal, _tree
 from trio_acp.workspace._tree import ProcessTree, new_mark
 
 
@@ -192,6 +193,30 @@ async def test_a_process_without_the_mark_is_never_signalled() -> None:
     with trio.fail_after(PATIENCE):
         await process.wait()
     assert not tree.alive()
+
+
+async def test_a_process_is_found_that_becomes_another_program_at_that_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between two programs a process has no environment for an instant: it is looked at twice."""
+    mark = new_mark()
+    process = await trio.lowlevel.open_process(["sleep", "1000"], env={**os.environ, mark: "1"})
+    tree = ProcessTree(process, mark)
+    honest = _tree._environment
+    looks = 0
+
+    def without_one_at_first(pid: int) -> bytes:
+        nonlocal looks
+        looks += pid == process.pid
+        return b"" if looks == 1 else honest(pid)
+
+    monkeypatch.setattr(_tree, "_environment", without_one_at_first)
+    monkeypatch.setattr(_tree, "_processes", lambda: [process.pid])
+    tree._signal_strays("SIGKILL")
+    with trio.fail_after(PATIENCE):
+        await process.wait()
+    assert process.returncode == -signal.SIGKILL
+    assert looks == 3
 
 
 async def test_a_terminal_is_over_when_what_it_left_running_has_ended(

@@ -151,10 +151,23 @@ def test_a_command_is_one_word_without_its_slash(name: str) -> None:
         AgentApp("a", "1").command(name, "?")
 
 
-def test_an_extension_needs_its_underscore() -> None:
-    """N1"""
-    with pytest.raises(ValueError, match="begin with an underscore"):
-        AgentApp("a", "1").on_ext_request("x")
+def test_an_extension_is_warned_of_without_its_underscore_and_refused_with_a_name_of_the_protocol() -> None:
+    """N1: as at the host, for names travel unchanged."""
+    app = AgentApp("a", "1")
+    for register in (app.on_ext_request, app.on_ext_notification):
+        with pytest.warns(UserWarning, match="underscore") as warned:
+            register("x")(nothing)
+        assert warned[0].filename == __file__
+        with pytest.raises(ValueError, match="left to the protocol"):
+            register("session/prompt")
+    with pytest.warns(UserWarning, match="underscore"):
+        AgentApp("a", "1", extensions={"x": handler_of_mappings})
+    with pytest.raises(ValueError, match="left to the protocol"):
+        AgentApp("a", "1", extensions={"$/x": handler_of_mappings})
+
+
+async def handler_of_mappings(params: dict[str, Any]) -> Any:
+    raise AssertionError
 
 
 @pytest.mark.parametrize(
@@ -527,14 +540,21 @@ async def test_an_agent_calls_extensions_of_its_client() -> None:
     """N1"""
 
     async def prompt(client: ConnectedClient) -> str:
-        with pytest.raises(ValueError, match="underscore"):
-            await client.ext_request("test/x", {})
-        with pytest.raises(ValueError, match="underscore"):
-            await client.ext_notification("test/x", {})
+        for name in ("session/update", ""):
+            with pytest.raises(errors.LocalProtocolError, match="underscore"):
+                await client.ext_request(name)
+            with pytest.raises(errors.LocalProtocolError, match="underscore"):
+                await client.ext_notification(name)
+        with pytest.warns(UserWarning, match="underscore") as told:
+            await client.ext_notification("test/told")
+        with pytest.warns(UserWarning, match="underscore") as asked:
+            assert await client.ext_request("test/asked") == "anything"
+        assert {each.filename for each in [*told, *asked]} == {__file__}
         await client.ext_notification("_test/told", {"a": 1})
         return str(await client.ext_request("_test/asked", {"b": 2}))
 
     async with connected(agent(prompt)) as client:
+        client.on["test/asked"] = lambda params: "anything"
         client.on["_test/asked"] = lambda params: [params]
         await client.prompt(await client.new_session())
         assert client.params("_test/told") == [{"a": 1}]

@@ -112,6 +112,10 @@ async def handler(params: Any, session: SessionScope | None = None) -> None:
     raise AssertionError
 
 
+async def nothing_to_take(*, session: Any = None) -> None:
+    raise AssertionError
+
+
 def test_a_registry_refuses_what_cannot_work_and_warns_of_what_should_not() -> None:
     extensions = Extensions()
     extensions.method("_x", Question)(handler)
@@ -119,10 +123,12 @@ def test_a_registry_refuses_what_cannot_work_and_warns_of_what_should_not() -> N
         extensions.method("_x", Question)
     with pytest.raises(ValueError, match="underscore"):
         extensions.method("session/update", Question)
-    with pytest.raises(TypeError, match="WireObject"):
-        extensions.method("_y", dict)  # type: ignore[type-var]
-    with pytest.raises(TypeError, match="WireObject"):
-        extensions.method("_y", Question, str)  # type: ignore[type-var]
+    with pytest.raises(TypeError, match="complex"):
+        extensions.method("_y", complex)
+    with pytest.raises(TypeError, match="complex"):
+        extensions.method("_y", Question, complex)
+    with pytest.raises(TypeError, match="take the parameters"):
+        extensions.method("_y")(nothing_to_take)
     with pytest.raises(TypeError, match="complex"):
         extensions.method("_y", Unsendable)
     with pytest.warns(UserWarning, match="underscore"):

@@ -82,7 +82,13 @@ def test_the_reference_has_every_public_name(module: Any) -> None:
 # --- Numbers ------------------------------------------------------------------------------------------
 
 UNITS = {"": 1, "s": 1, "KiB": 1024, "MiB": 1024 * 1024}
-ROOMS = {"_core": "core", "_peer": "connection", "_pacing": "connection", "_errors": "errors"}
+ROOMS = {
+    "_core": "core",
+    "_peer": "connection",
+    "_pacing": "connection",
+    "_errors": "errors",
+    "_extension_values": "errors",
+}
 """What the page calls the private parts of the library; public packages have their own names."""
 LAYERS = {"core", "connection", "errors", "schema", "transports", "client", "agent", "model", "workspace"}
 """The parts whose limits the page lists; programs on top of them have limits of their own taste."""

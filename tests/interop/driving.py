@@ -105,6 +105,7 @@ class SdkClient:
         files: dict[str, str] | None = None,
         store: pathlib.Path | None = None,
         pace: float = 0,
+        program: str | None = None,
     ) -> tuple[dict[str, Any], list[Step]]:
         """Have it go through some steps with the demo agent, close its stdin, and wait for the agent's end.
 
@@ -116,11 +117,14 @@ class SdkClient:
             files: the files of its editor, by their names.
             store: the directory of the agent's store.
             pace: the agent's.
+            program: an agent in a file of this directory, instead of the demo agent.
 
         Returns:
             The agent's answer to ``initialize``, and what became of each step.
         """
         agent = [sys.executable, "-m", "trio_acp.demo", "--pace", str(pace)]
+        if program is not None:
+            agent = [sys.executable, str(HERE / program)]
         if store is not None:
             agent += ["--store", str(store)]
         plan = {

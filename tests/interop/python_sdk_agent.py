@@ -105,6 +105,8 @@ class Agent:
         self.sessions[session_id].cancelled.set()
 
     async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if method == "peer/repeat":
+            return {"word": params["word"] * params["howOften"]}
         raise acp.RequestError.method_not_found(f"_{method}")
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:

@@ -147,6 +147,10 @@ class Client:
             return schema.DeclineElicitationResponse(action="decline")
         return schema.AcceptElicitationResponse(action="accept", content=self.plan["form"])
 
+    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self.note(method, **params)
+        return {"word": params["word"].upper(), "howOften": 7, "more": None}
+
     # What it does -------------------------------------------------------------------------------------
 
     async def run(self, step: dict[str, Any]) -> dict[str, Any]:
@@ -193,6 +197,9 @@ class Client:
 
     async def do_together(self, step: dict[str, Any]) -> Any:
         return await asyncio.gather(*map(self.run, step["steps"]))
+
+    async def do_extension(self, step: dict[str, Any]) -> Any:
+        return await self.agent.ext_method(step["method"], step["params"])
 
     async def do_raw(self, step: dict[str, Any]) -> Any:
         return await self.agent._conn.send_request(step["method"], step["params"])

@@ -6,6 +6,11 @@ client's files, terminals and user.
 
 from __future__ import annotations
 
+from trio_acp._extension_values import ExtensionParams as ExtensionParams
+from trio_acp._extensions import Extension as Extension
+from trio_acp._extensions import ExtensionHandler as ExtensionHandler
+from trio_acp._extensions import Extensions as Extensions
+
 from ._app import DEFAULT_CANCEL_GRACE as DEFAULT_CANCEL_GRACE
 from ._app import AgentApp as AgentApp
 from ._client import ConnectedClient as ConnectedClient
@@ -30,6 +35,10 @@ __all__ = [
     "AgentSession",
     "CommandResult",
     "ConnectedClient",
+    "Extension",
+    "ExtensionHandler",
+    "ExtensionParams",
+    "Extensions",
     "FileSessionStore",
     "HandlerError",
     "InvalidCursor",

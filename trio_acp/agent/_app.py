@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar, final
 
 import trio
 
 from trio_acp._cancellation import LoggedErrors
 from trio_acp._core import DEFAULT_MAX_MESSAGE_BYTES
+from trio_acp._extension_values import check_type
+from trio_acp._extensions import Extension, ExtensionHandler, as_extension, check_extension_name
 from trio_acp._peer import OnWire
 from trio_acp.schema import (
     AuthMethod,
@@ -23,9 +25,16 @@ from trio_acp.schema import (
 )
 from trio_acp.transports import MemoryStream, open_memory_pair, open_stdio
 
-from ._client import check_extension_name
 from ._connection import AgentConnection
-from ._handlers import COMMAND, EXTENSION, HANDLER_KINDS, BoundHandler, Handler, bind
+from ._handlers import (
+    COMMAND,
+    HANDLER_KINDS,
+    BoundHandler,
+    Handler,
+    bind,
+    bind_extension,
+    bind_registered,
+)
 from ._spec import AppSpec, OverlappingPrompts
 from ._store import SessionStore
 
@@ -60,6 +69,8 @@ class AgentApp:
         mcp_capabilities: over what, besides stdio, the agent reaches MCP servers; None for nothing.
         auth_methods: the ways to log in; those of the agent's own need `on_authenticate`.
         additional_directories: sessions may have more roots than their working directory (S1).
+        extensions: handlers of extension requests and notifications, by method name (N1), with the session
+            of ``params["sessionId"]``: an `Extensions` for handlers with types. See also `on_ext_request`.
         overlapping_prompts: what becomes of a prompt that comes during a turn of its session: ``"reject"``
             answers with an error, ``"queue"`` lets it wait.
         cancel_grace: seconds that a cancelled prompt handler has before it is answered for.
@@ -82,6 +93,7 @@ class AgentApp:
         mcp_capabilities: McpCapabilities | None = None,
         auth_methods: Sequence[AuthMethod] = (),
         additional_directories: bool = False,
+        extensions: Mapping[str, Extension | ExtensionHandler] | None = None,
         overlapping_prompts: OverlappingPrompts = "reject",
         cancel_grace: float = DEFAULT_CANCEL_GRACE,
         max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
@@ -97,6 +109,8 @@ class AgentApp:
         ids = [method.id for method in auth_methods if isinstance(method, AuthMethodAgent)]
         if len(set(ids)) < len(ids):
             raise ValueError("two auth_methods have the same id")
+        for method in extensions or ():
+            check_extension_name(method, ValueError)
         self._info = Implementation(name, version, title)
         self._store = store
         self._prompt_capabilities = prompt_capabilities or PromptCapabilities()
@@ -109,8 +123,9 @@ class AgentApp:
         self._on_wire = on_wire
         self._redact_wire = redact_wire
         self._handlers: dict[str, BoundHandler] = {}
-        self._ext_requests: dict[str, BoundHandler] = {}
-        self._ext_notifications: dict[str, BoundHandler] = {}
+        self._extensions = extensions or {}
+        self._ext_requests: dict[str, Extension] = {}
+        self._ext_notifications: dict[str, Extension] = {}
         self._commands: dict[str, tuple[AvailableCommand, BoundHandler]] = {}
         self._spec: AppSpec | None = None
 
@@ -248,23 +263,39 @@ class AgentApp:
         """
         return self._register("on_set_config_option", handler)
 
-    def on_ext_request(self, method: str) -> Callable[[Handler], Handler]:
+    def on_ext_request(
+        self, method: str, params: type[Any] | None = None, result: type[Any] | None = None
+    ) -> Callable[[Handler], Handler]:
         """Register what answers an extension request (N1).
 
-        It may take ``params`` (JSON values), ``method``, ``session`` (of ``params["sessionId"]``, else None),
-        ``client``; it returns JSON values.
+        It may take ``params``, ``method``, ``session`` (of ``params["sessionId"]``, else None), ``client``.
+        Parameters and result are JSON values, or of classes of your own, as in an `Extensions` registry.
+        Parameters that do not fit are answered with -32602, which names the field.
 
         Args:
-            method: its name on the wire, with the leading underscore.
+            method: its name on the wire; it travels unchanged. One without a leading underscore is warned of.
+            params: type of the parameters; None for what ``params`` is annotated with, JSON values if that
+                says nothing else.
+            result: type that the result has to have; None for whatever can travel.
 
         Raises:
-            ValueError: no underscore, or registered already.
+            ValueError: a method of the protocol, or registered already.
+            TypeError: a type cannot travel, or the annotation cannot be resolved.
         """
-        return self._extension(method, self._ext_requests)
+        return self._extension(method, self._ext_requests, params, result)
 
-    def on_ext_notification(self, method: str) -> Callable[[Handler], Handler]:
-        """Register what happens on an extension notification (N1); as `on_ext_request`, without a result."""
-        return self._extension(method, self._ext_notifications)
+    def on_ext_notification(
+        self, method: str, params: type[Any] | None = None
+    ) -> Callable[[Handler], Handler]:
+        """Register what happens on an extension notification (N1); as `on_ext_request`, without a result.
+
+        One with parameters that do not fit is dropped, with a line in the log (W5).
+
+        Args:
+            method: its name on the wire.
+            params: type of the parameters, see `on_ext_request`.
+        """
+        return self._extension(method, self._ext_notifications, params, None)
 
     def command(self, name: str, description: str, hint: str | None = None) -> Callable[[Handler], Handler]:
         """Register a slash command: advertised in every session, and called for prompts that begin with it.
@@ -302,14 +333,18 @@ class AgentApp:
         self._handlers[name] = bind(HANDLER_KINDS[name], handler)
         return handler
 
-    def _extension(self, method: str, table: dict[str, BoundHandler]) -> Callable[[Handler], Handler]:
-        check_extension_name(method)
+    def _extension(
+        self, method: str, table: dict[str, Extension], params: Any, result: Any
+    ) -> Callable[[Handler], Handler]:
+        check_extension_name(method, ValueError, stacklevel=4)
+        check_type(params)
+        check_type(result)
         if method in table:
             raise ValueError(f"there is a handler for {method} already")
 
         def register(handler: Handler) -> Handler:
             self._check_registering()
-            table[method] = bind(EXTENSION, handler)
+            table[method] = bind_extension(handler, params, result)
             return handler
 
         return register
@@ -332,11 +367,16 @@ class AgentApp:
                 raise ValueError("auth_methods of the agent's own need an on_authenticate handler")
             if not own and "on_authenticate" in self._handlers:
                 raise ValueError("an on_authenticate handler needs auth_methods of the agent's own")
+            registered = {
+                method: bind_registered(as_extension(handler)) for method, handler in self._extensions.items()
+            }
+            for method in registered.keys() & (self._ext_requests.keys() | self._ext_notifications.keys()):
+                raise ValueError(f"there are two handlers for {method}: one is among the extensions")
             self._spec = AppSpec(
                 info=self._info,
                 handlers=self._handlers,
-                ext_requests=self._ext_requests,
-                ext_notifications=self._ext_notifications,
+                ext_requests={**registered, **self._ext_requests},
+                ext_notifications={**registered, **self._ext_notifications},
                 commands=self._commands,
                 store=self._store,
                 prompt_capabilities=self._prompt_capabilities,

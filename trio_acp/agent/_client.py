@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final, overload
 
 import trio
 
@@ -15,6 +16,8 @@ from trio_acp._errors import (
     LocalProtocolError,
     SchemaError,
 )
+from trio_acp._extension_values import ExtensionParams, check_type, decode_result, encode_params
+from trio_acp._extensions import check_extension_name
 from trio_acp.schema import (
     PROTOCOL_VERSION,
     ClientCapabilities,
@@ -48,7 +51,7 @@ from trio_acp.schema import (
 if TYPE_CHECKING:
     from trio_acp._peer import Peer
 
-__all__ = ["CALL_GRACE", "ClientLink", "ConnectedClient", "check_extension_name"]
+__all__ = ["CALL_GRACE", "ClientLink", "ConnectedClient"]
 
 T = TypeVar("T")
 
@@ -273,36 +276,47 @@ class ConnectedClient:
 
     # Extensions (N1) ---------------------------------------------------------------------------------
 
-    async def ext_request(self, method: str, params: dict[str, Any]) -> Any:
-        """Send a request that is no part of the protocol, and return its result as JSON values.
+    @overload
+    async def ext_request(self, method: str, params: ExtensionParams = None) -> Any: ...
+    @overload
+    async def ext_request(self, method: str, params: ExtensionParams = None, *, result: type[T]) -> T: ...
+    async def ext_request(
+        self, method: str, params: ExtensionParams = None, *, result: type[Any] | None = None
+    ) -> Any:
+        """Call an extension method of the client and return its result (N1).
 
         Cancellation: withdraws the request with ``$/cancel_request``.
 
         Args:
-            method: its name, with the leading underscore; it travels unchanged.
-            params: its parameters as JSON values.
+            method: its name; it travels unchanged. One without a leading underscore is warned of.
+            params: its parameters; see `ExtensionParams`.
+            result: type of the result, as in an `Extensions` registry; None for JSON values.
 
         Raises:
-            ValueError: the method's name does not begin with an underscore.
+            LocalProtocolError: it is a method of the protocol, or the parameters are no JSON.
             RequestError: the client refused; `MethodNotFound` when it does not know the method.
+            InvalidResponse: the result does not fit its type.
+            TypeError: that type cannot travel; nothing was sent.
             ConnectionLost, ConnectionClosed: the connection ended.
         """
-        check_extension_name(method)
-        return await self._link.call(method, params)
+        check_extension_name(method, LocalProtocolError)
+        check_type(result)
+        convert = None if result is None else partial(decode_result, result, method)
+        return await self._link.call(method, encode_params(params), convert)
 
-    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
-        """Send a notification that is no part of the protocol. Whole or not at all, if cancelled.
+    async def ext_notification(self, method: str, params: ExtensionParams = None) -> None:
+        """Send an extension notification to the client (N1). Whole or not at all, if cancelled.
 
         Args:
-            method: its name, with the leading underscore; it travels unchanged.
-            params: its parameters as JSON values.
+            method: its name; it travels unchanged. One without a leading underscore is warned of.
+            params: its parameters; see `ExtensionParams`.
 
         Raises:
-            ValueError: the method's name does not begin with an underscore.
+            LocalProtocolError: it is a method of the protocol, or the parameters are no JSON.
             ConnectionLost, ConnectionClosed: the connection ended.
         """
-        check_extension_name(method)
-        await self._link.peer.notify(method, params)
+        check_extension_name(method, LocalProtocolError)
+        await self._link.peer.notify(method, encode_params(params))
 
     async def _call(
         self,
@@ -324,12 +338,6 @@ class ConnectedClient:
             raise LocalProtocolError(f"this {method} request cannot be sent: {error}") from error
         result: T = await self._link.call(method, params, convert, on_late)
         return result
-
-
-def check_extension_name(method: str) -> None:
-    """Raise unless a method's name is one that extensions may use (N1)."""
-    if not method.startswith("_"):
-        raise ValueError(f"{method!r} is no name for an extension: those begin with an underscore")
 
 
 def _ignore_answer(result: Any, error: Exception | None) -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import attrs
 
 from trio_acp._errors import AcpError, SchemaError
+from trio_acp._extension_values import annotated_type, check_type
+from trio_acp._extensions import Extension
 from trio_acp.schema import (
     AuthenticateRequest,
     CloseSessionRequest,
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMMAND",
-    "EXTENSION",
     "HANDLER_KINDS",
     "BoundHandler",
     "Handler",
@@ -47,6 +48,8 @@ __all__ = [
     "HandlerKind",
     "Invocation",
     "bind",
+    "bind_extension",
+    "bind_registered",
     "call",
     "to_wire",
 ]
@@ -65,7 +68,7 @@ class Invocation:
     response: InitializeResponse | None = None
     transcript: list[SessionUpdate] = attrs.field(factory=list["SessionUpdate"])
     method: str = ""
-    params: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+    params: Any = None
     arguments: str = ""
 
 
@@ -188,6 +191,32 @@ def bind(kind: HandlerKind, function: Callable[..., Awaitable[object]]) -> Bound
         )
 
     return bound
+
+
+def bind_extension(function: Callable[..., Awaitable[object]], params: Any, result: Any) -> Extension:
+    """Work out once what the handler of an extension method takes; it is called with an `Invocation`.
+
+    Raises:
+        TypeError: as `bind`, or a type that cannot travel or be found.
+    """
+    bound = bind(EXTENSION, function)
+    if params is None:
+        params = annotated_type(function, inspect.signature(function).parameters.get("params"))
+        check_type(params)
+
+    async def handler(params: Any, invocation: Invocation) -> Any:
+        return await bound(attrs.evolve(invocation, params=params))
+
+    return Extension(handler, params, result)
+
+
+def bind_registered(extension: Extension) -> Extension:
+    """The same for one of an `Extensions` registry."""
+
+    async def handler(params: Any, invocation: Invocation) -> Any:
+        return await extension.handler(params, invocation.session)
+
+    return Extension(handler, extension.params, extension.result)
 
 
 async def call(handler: BoundHandler, invocation: Invocation) -> Any:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_acp._errors import InvalidParams, InvalidRequest, MethodNotFound
+from trio_acp._extensions import serve_extension, tell_extension
 from trio_acp.schema import (
     PROTOCOL_VERSION,
     AuthenticateRequest,
@@ -20,7 +23,8 @@ from trio_acp.schema import (
 )
 
 from ._handlers import BoundHandler, Invocation, call, to_wire
-from ._live import MAX_QUEUED_PROMPTS, LiveSession
+from ._live import MAX_QUEUED_PROMPTS
+from ._order import Ticket
 from ._sessions import AgentSession
 from ._setup import (
     close_session,
@@ -43,6 +47,8 @@ if TYPE_CHECKING:
     from ._spec import AppSpec
 
 __all__ = ["take_notification", "take_request"]
+
+logger = logging.getLogger("trio_acp")
 
 MAX_NOTIFICATION_TASKS: Final = 1000
 """Extension notifications that may be worked on at a time; more are dropped with a log line."""
@@ -78,16 +84,15 @@ def take_notification(connection: AgentConnection, method: str, params: dict[str
         if live is not None:
             live.cancel()
         return
-    handler = connection.spec.ext_notifications.get(method)
-    if handler is None or not connection.initialized:
+    extension = connection.spec.ext_notifications.get(method)
+    if extension is None or not connection.initialized:
         return
     if connection.notification_tasks >= MAX_NOTIFICATION_TASKS:
         raise InvalidRequest("too many notifications wait for their handlers")
-    session_id = params.get("sessionId")
-    live = connection.sessions.get(session_id) if isinstance(session_id, str) else None
-    invocation = _invocation(connection, live, method=method, params=params)
-    ticket = connection.lines.take("" if live is None else live.id)
-    connection.start_notification(ticket, method, lambda: handler(invocation))
+    invocation, ticket = _invocation(connection, method, params)
+    connection.start_notification(
+        ticket, method, partial(tell_extension, logger, extension, method, params, invocation)
+    )
 
 
 def initialize(connection: AgentConnection, request: IncomingRequest) -> None:
@@ -198,26 +203,21 @@ def _prompt_handler(spec: AppSpec, params: PromptRequest) -> tuple[BoundHandler,
 
 def _extension_request(connection: AgentConnection, request: IncomingRequest) -> None:
     """Have an extension's handler answer (N1)."""
-    handler = connection.spec.ext_requests[request.method]
-    session_id = request.params.get("sessionId")
-    live = connection.sessions.get(session_id) if isinstance(session_id, str) else None
-    invocation = _invocation(connection, live, method=request.method, params=request.params)
-
-    async def work() -> Any:
-        return to_wire(await handler(invocation))
-
-    connection.serve_request(request, connection.lines.take("" if live is None else live.id), work)
+    method, params = request.method, request.params
+    extension = connection.spec.ext_requests[method]
+    invocation, ticket = _invocation(connection, method, params)
+    connection.serve_request(request, ticket, partial(serve_extension, extension, method, params, invocation))
 
 
 def _invocation(
-    connection: AgentConnection, live: LiveSession | None, *, method: str, params: Mapping[str, Any]
-) -> Invocation:
-    return Invocation(
-        connection.client,
-        session=None if live is None else AgentSession(live),
-        method=method,
-        params=params,
-    )
+    connection: AgentConnection, method: str, params: Mapping[str, Any]
+) -> tuple[Invocation, Ticket]:
+    """Return what an extension's handler may ask for, and its place among what its session is asked."""
+    session_id = params.get("sessionId")
+    live = connection.sessions.get(session_id) if isinstance(session_id, str) else None
+    session: AgentSession[Any] | None = None if live is None else AgentSession(live)
+    ticket = connection.lines.take("" if live is None else live.id)
+    return Invocation(connection.client, session=session, method=method), ticket
 
 
 METHODS: Final[Mapping[str, Callable[[AgentConnection, IncomingRequest], None]]] = {

@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
+from trio_acp._extensions import Extension
 from trio_acp._peer import OnWire
 from trio_acp.schema import (
     AgentAuthCapabilities,
@@ -57,8 +58,8 @@ class AppSpec:
 
     info: Implementation
     handlers: Mapping[str, BoundHandler]
-    ext_requests: Mapping[str, BoundHandler]
-    ext_notifications: Mapping[str, BoundHandler]
+    ext_requests: Mapping[str, Extension]
+    ext_notifications: Mapping[str, Extension]
     commands: Mapping[str, tuple[AvailableCommand, BoundHandler]]
     store: SessionStore | None
     prompt_capabilities: PromptCapabilities

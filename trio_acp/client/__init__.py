@@ -1,5 +1,10 @@
 """The host side: drive a coding agent."""
 
+from trio_acp._extension_values import ExtensionParams as ExtensionParams
+from trio_acp._extensions import Extension as Extension
+from trio_acp._extensions import ExtensionHandler as ExtensionHandler
+from trio_acp._extensions import Extensions as Extensions
+
 from ._agent import AgentStatistics as AgentStatistics
 from ._agent import ConnectedAgent as ConnectedAgent
 from ._auth import AuthChooser as AuthChooser
@@ -20,9 +25,6 @@ from ._events import ToolResultEvent as ToolResultEvent
 from ._events import Usage as Usage
 from ._events import UsageEvent as UsageEvent
 from ._events import Via as Via
-from ._extensions import Extension as Extension
-from ._extensions import ExtensionHandler as ExtensionHandler
-from ._extensions import Extensions as Extensions
 from ._generate import GenerateStream as GenerateStream
 from ._life import RecoveredSession as RecoveredSession
 from ._life import Recovery as Recovery
@@ -78,6 +80,7 @@ __all__ = [
     "ErrorEvent",
     "Extension",
     "ExtensionHandler",
+    "ExtensionParams",
     "Extensions",
     "FileService",
     "GenerateStream",

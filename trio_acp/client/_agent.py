@@ -11,6 +11,8 @@ import attrs
 import trio
 
 from trio_acp._errors import AcpError, InvalidResponse, LocalProtocolError, RequestError
+from trio_acp._extension_values import ExtensionParams, check_type, decode_result, encode_params
+from trio_acp._extensions import check_extension_name
 from trio_acp.schema import (
     AgentCapabilities,
     AuthMethod,
@@ -20,14 +22,12 @@ from trio_acp.schema import (
     Leniency,
     ListSessionsResponse,
     McpServer,
-    WireObject,
 )
 from trio_acp.transports import build_environment
 
 from ._auth import Authenticator, find_method, log_in_at_terminal, terminal_login
 from ._buffers import UpdateStream
 from ._connection import ClientConnection
-from ._extensions import check_extension_name, wire_params
 from ._generate import Conversations, GenerateStream
 from ._life import RecoveredSession, SessionList, recover
 from ._making import SessionPlace, list_page, make_session, open_session
@@ -39,7 +39,7 @@ from ._table import StrayUpdate
 
 __all__ = ["AgentStatistics", "ConnectedAgent"]
 
-W = TypeVar("W", bound=WireObject)
+R = TypeVar("R")
 
 
 @attrs.frozen
@@ -480,17 +480,11 @@ class ConnectedAgent:
     # Extensions ----------------------------------------------------------------------------------------
 
     @overload
-    async def request(self, method: str, params: Mapping[str, Any] | WireObject | None = None) -> Any: ...
+    async def request(self, method: str, params: ExtensionParams = None) -> Any: ...
     @overload
+    async def request(self, method: str, params: ExtensionParams = None, *, result: type[R]) -> R: ...
     async def request(
-        self, method: str, params: Mapping[str, Any] | WireObject | None = None, *, result: type[W]
-    ) -> W: ...
-    async def request(
-        self,
-        method: str,
-        params: Mapping[str, Any] | WireObject | None = None,
-        *,
-        result: type[WireObject] | None = None,
+        self, method: str, params: ExtensionParams = None, *, result: type[Any] | None = None
     ) -> Any:
         """Call an extension method of the agent and return its result (N1).
 
@@ -498,33 +492,34 @@ class ConnectedAgent:
 
         Args:
             method: its name; it travels unchanged. One without a leading underscore is warned of.
-            params: its parameters as JSON values, or an object of a class derived from `WireObject`.
-            result: class of the result, derived from `WireObject`; None for JSON values.
+            params: its parameters; see `ExtensionParams`.
+            result: type of the result, as in an `Extensions` registry; None for JSON values.
 
         Raises:
             LocalProtocolError: it is a method of the protocol, or the parameters are no JSON.
             RequestError: the agent refused; `MethodNotFound` when it does not know the method.
-            InvalidResponse: the result does not fit its class.
+            InvalidResponse: the result does not fit its type.
+            TypeError: that type cannot travel; nothing was sent.
             ConnectionLost, ConnectionClosed: the connection ended.
         """
         check_extension_name(method, LocalProtocolError)
-        connection = self._connection
-        convert = None if result is None else partial(connection.read_result, method, result)
-        return await connection.peer.request(method, wire_params(params), convert=convert)
+        check_type(result)
+        convert = None if result is None else partial(decode_result, result, method)
+        return await self._connection.peer.request(method, encode_params(params), convert=convert)
 
-    async def notify(self, method: str, params: Mapping[str, Any] | WireObject | None = None) -> None:
+    async def notify(self, method: str, params: ExtensionParams = None) -> None:
         """Send an extension notification to the agent (N1). Whole or not at all, if cancelled.
 
         Args:
             method: its name; it travels unchanged. One without a leading underscore is warned of.
-            params: its parameters as JSON values, or an object of a class derived from `WireObject`.
+            params: its parameters; see `ExtensionParams`.
 
         Raises:
             LocalProtocolError: it is a method of the protocol, or the parameters are no JSON.
             ConnectionLost, ConnectionClosed: the connection ended.
         """
         check_extension_name(method, LocalProtocolError)
-        await self._connection.peer.notify(method, wire_params(params))
+        await self._connection.peer.notify(method, encode_params(params))
 
     # The agent as a model ------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from trio_acp._errors import (
     SchemaError,
     SlowConsumer,
 )
+from trio_acp._extensions import as_extension, tell_extension
 from trio_acp._peer import IncomingRequest, Peer, error_for_wire
 from trio_acp.schema import (
     AgentCapabilities,
@@ -31,7 +32,6 @@ from trio_acp.schema import (
 )
 
 from ._buffers import UpdateStream
-from ._extensions import call_extension
 from ._options import AcpOptions, ServiceLife
 from ._outcome import trio_part, unwrapped, without_cancelled
 from ._permission import (
@@ -286,7 +286,8 @@ class ClientConnection:
             with LoggedErrors(logger, "the handler of %s failed", method):
                 record = self.table.find(params.get("sessionId"))
                 scope = None if record is None else record.scope
-                await call_extension(self.options.extensions[method], params, scope)
+                extension = as_extension(self.options.extensions[method])
+                await tell_extension(logger, extension, method, params, scope)
 
     # What arrives: requests ----------------------------------------------------------------------------
 

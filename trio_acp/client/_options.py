@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 import attrs
 
 from trio_acp._core import DEFAULT_MAX_JUNK_LINES, DEFAULT_MAX_MESSAGE_BYTES
+from trio_acp._extensions import Extension, ExtensionHandler, check_extension_name
 from trio_acp._peer import OnWire
 from trio_acp.schema import (
     AuthCapabilities,
@@ -44,7 +45,6 @@ from trio_acp.schema import (
 )
 
 from ._auth import AuthChooser, TerminalRunner
-from ._extensions import Extension, ExtensionHandler, check_extension_name
 from ._permission import DecisionHook, PermissionHandler
 from ._scope import SessionScope
 

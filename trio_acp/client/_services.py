@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeAlias, get_args
 
 from trio_acp._errors import InvalidParams, ResourceNotFound
+from trio_acp._extensions import as_extension, serve_extension
 from trio_acp.schema import (
     CreateElicitationFormRequest,
     CreateElicitationRequest,
@@ -30,7 +31,6 @@ from trio_acp.schema import (
     unstructure,
 )
 
-from ._extensions import call_extension
 from ._options import AcpOptions, ServiceLife
 from ._scope import SessionScope
 
@@ -55,7 +55,8 @@ def living_services(options: AcpOptions) -> list[ServiceLife]:
 def client_services(options: AcpOptions) -> Mapping[str, Service]:
     """Return the methods that are served, by wire name: exactly those that are advertised (I5)."""
     services: dict[str, Service] = {
-        method: partial(call_extension, handler) for method, handler in options.extensions.items()
+        method: partial(serve_extension, as_extension(handler), method)
+        for method, handler in options.extensions.items()
     }
     if options.read_text_file is not None:
         services["fs/read_text_file"] = _read_text_file(_anywhere(options.read_text_file))

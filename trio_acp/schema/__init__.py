@@ -12,6 +12,7 @@ from ._base import Meta as Meta
 from ._base import UnknownVariant as UnknownVariant
 from ._base import Unset as Unset
 from ._base import WireObject as WireObject
+from ._base import camel_case as camel_case
 from ._converter import get_converter as get_converter
 from ._converter import structure as structure
 from ._converter import structure_update as structure_update
@@ -423,6 +424,7 @@ __all__ = [
     "WireObject",
     "WriteTextFileRequest",
     "WriteTextFileResponse",
+    "camel_case",
     "get_converter",
     "structure",
     "structure_update",

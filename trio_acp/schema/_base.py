@@ -255,7 +255,11 @@ def snake_case(wire_name: str) -> str:
 
 
 def camel_case(attribute: str) -> str:
-    """The wire name for an attribute name: ``session_id`` gives ``sessionId``, ``meta`` gives ``_meta``."""
+    """Return the wire name of an attribute: ``sessionId`` for ``session_id``, ``_meta`` for ``meta``.
+
+    Args:
+        attribute: The attribute's name. An underscore at its end, there for Python's sake, is left out.
+    """
     if attribute == "meta":
         return "_meta"
     head, *tail = attribute.rstrip("_").split("_")

@@ -157,14 +157,16 @@ _update_node = node_for(SessionUpdate)
 _take_update = _update_node.take
 
 
-def get_converter() -> Converter:
+def get_converter(converter: Converter | None = None) -> Converter:
     """A cattrs converter that knows all types of the protocol, for use in classes of your own.
 
-    It is a new one each time, and yours to add hooks to.
+    Args:
+        converter: The converter to teach them to; None for a new one, which is yours to add hooks to.
     """
-    from cattrs import Converter
+    if converter is None:
+        from cattrs import Converter
 
-    converter = Converter(detailed_validation=False)
+        converter = Converter(detailed_validation=False)
 
     def take_hook(raw: Any, kind: Any) -> Any:
         return structure(kind, raw)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import pickle
+import sys
+import traceback
 from typing import Any
 
 import pytest
@@ -173,3 +176,24 @@ def test_hostile_data_of_an_error_answer_can_be_shown() -> None:
     data = decode(b"[" * 1000 + b"]" * 1000)
     assert len(str(RequestError(-1, "m", data))) < 400
     assert "'a': 1" in str(RequestError(-1, "m", {"a": 1}))
+
+
+def _subclasses(cls: type[AcpError]) -> list[type[AcpError]]:
+    return [cls, *(deeper for sub in cls.__subclasses__() for deeper in _subclasses(sub))]
+
+
+def test_a_traceback_names_an_error_as_an_application_imports_it() -> None:
+    """Pickles do too, so that they outlive a private module."""
+    for package in ("trio_acp.agent", "trio_acp.model"):
+        importlib.import_module(package)
+    ours = [cls for cls in _subclasses(AcpError) if cls.__module__.startswith("trio_acp")]
+    homeless = [cls for cls in ours if getattr(sys.modules[cls.__module__], cls.__name__, None) is not cls]
+    assert homeless == [core_errors.NamedRequestError]  # the root of others: nobody raises it
+    assert traceback.format_exception_only(CapabilityError("x", "y")) == ["trio_acp.CapabilityError: y\n"]
+
+
+def test_an_error_of_an_application_keeps_its_own_module() -> None:
+    class Ours(AcpError):
+        pass
+
+    assert Ours.__module__ == __name__

@@ -26,9 +26,19 @@ class AcpError(Exception):
     Every subclass can be copied and pickled, whatever its constructor takes.
     """
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # Tracebacks and pickles name the module that applications import the error from: ours are all public
+        # in the package that holds the private module.
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith("trio_acp."):
+            cls.__module__ = cls.__module__.partition("._")[0]
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Support :mod:`copy` and :mod:`pickle` for subclasses with keyword-only arguments."""
         return (_rebuild, (type(self), self.args, self.__dict__.copy()))
+
+
+AcpError.__module__ = "trio_acp"
 
 
 class SchemaError(AcpError, ValueError):

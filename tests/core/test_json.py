@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from trio_acp._core import MAX_LENIENT_DEPTH, LocalProtocolError, decode, decode_leniently, encode
+from trio_acp._core import (
+    MAX_LENIENT_DEPTH,
+    LocalProtocolError,
+    TextFrames,
+    decode,
+    decode_leniently,
+    encode,
+)
 from trio_acp._core._brief import BRIEF_CHARACTERS, brief
 
 
@@ -168,3 +175,21 @@ def test_a_value_is_quoted_as_python_writes_it_cut_short(value: Any, text: str) 
 )
 def test_a_quoted_value_is_never_long_nor_deep(value: Any) -> None:
     assert len(brief(value)) <= BRIEF_CHARACTERS + 3
+
+
+def of_text(text: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": "m", "params": {"a": "b", "text": text, "after": [1]}}
+
+
+@pytest.mark.parametrize("text", ["", "plain", 'quoted "', "line\nfeed", "é🦊\x00", "hole-"])
+def test_frames_that_differ_in_one_text_are_those_of_the_whole_messages(text: str) -> None:
+    frames = TextFrames(of_text(TextFrames.HOLE))
+    assert frames.frame(text) == encode(of_text(text))
+    assert frames.frame("again") == encode(of_text("again"))
+
+
+def test_a_text_that_json_cannot_carry_is_refused_with_the_same_hint() -> None:
+    frames = TextFrames(of_text(TextFrames.HOLE))
+    with pytest.raises(LocalProtocolError, match=r"cannot be sent as JSON.*pass only") as caught:
+        frames.frame("hunter2 \ud800")
+    assert "hunter2" not in str(caught.value)

@@ -204,6 +204,7 @@ async def test_the_hard_bound_while_reading_ends_what_was_read_together_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "OUTBOX_HARD_BYTES", 500)
+    monkeypatch.setattr(module, "OUTBOX_SOFT_BYTES", 100)
     async with Rig(limit=1, reading=False, answer_junk=True, max_junk_lines=None) as rig:
         rig.send(b"junk\n" * 100)
         await rig.settled()
@@ -302,3 +303,36 @@ async def test_frames_are_compact_json_one_a_line() -> None:
         assert data.endswith(b"\n")
         assert b": " not in data
         assert json.loads(data)["params"] == params
+
+
+# --- What is held and written together ---
+
+
+async def test_what_is_answered_as_it_is_read_is_one_write_and_the_rest_is_left_to_the_writer() -> None:
+    async with Rig(limit=100, reading=False) as rig:
+        rig.recorder.on_request = lambda request: request.answer(text(20))
+        rig.send(*[{"id": number, "method": "m"} for number in range(10)])
+        await rig.settled()
+        assert rig.peer.outbox_bytes > 0  # the pipe is full, and the writer waits for it
+        rig.read_on()
+        await rig.peer.flush()
+        await rig.settled()
+        assert [message["id"] for message in rig.wire] == list(range(10))
+
+
+async def test_who_waits_for_all_to_be_written_is_told_when_what_was_held_is() -> None:
+    async with Rig() as rig:
+        rig.peer.hold()
+        rig.peer.notify_nowait("n", {})
+        flushed: list[bool] = []
+
+        async def flush() -> None:
+            await rig.peer.flush()
+            flushed.append(True)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(flush)
+            await trio.testing.wait_all_tasks_blocked()
+            assert flushed == []
+            rig.peer.release()
+        assert flushed == [True]

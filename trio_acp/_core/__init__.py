@@ -42,6 +42,7 @@ from ._events import ResponseReceived as ResponseReceived
 from ._framing import DEFAULT_MAX_MESSAGE_BYTES as DEFAULT_MAX_MESSAGE_BYTES
 from ._framing import LineFramer as LineFramer
 from ._json import MAX_LENIENT_DEPTH as MAX_LENIENT_DEPTH
+from ._json import TextFrames as TextFrames
 from ._json import decode as decode
 from ._json import decode_leniently as decode_leniently
 from ._json import encode as encode
@@ -91,6 +92,7 @@ __all__ = [
     "RequestState",
     "ResourceNotFound",
     "ResponseReceived",
+    "TextFrames",
     "WireTap",
     "decode",
     "decode_leniently",

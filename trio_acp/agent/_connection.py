@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, final
 
 import trio
@@ -21,6 +21,7 @@ from trio_acp._errors import (
     SchemaError,
 )
 from trio_acp._peer import IncomingRequest, Peer
+from trio_acp._steps import written_together
 from trio_acp.schema import CloseSessionRequest
 
 from ._client import ClientLink, ConnectedClient
@@ -152,15 +153,15 @@ class AgentConnection:
 
     # Tasks -------------------------------------------------------------------------------------------
 
-    def _start_soon(self, task: Callable[[], Awaitable[None]]) -> None:
+    def _start_soon(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         # From the read loop only before the end; from a task, which keeps the nursery open, always.
         assert self._nursery is not None
         self._running += 1
         self._nursery.start_soon(self._run, task)
 
-    async def _run(self, task: Callable[[], Awaitable[None]]) -> None:
+    async def _run(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
-            await task()
+            await written_together(task(), self.peer)
         finally:
             self._running -= 1
             if not self._running:

@@ -118,16 +118,6 @@ class LiveSession:
 
     # Updates -----------------------------------------------------------------------------------------
 
-    def deliver_at_once(self, update: dict[str, Any], check: Callable[[], None]) -> bool:
-        """Send an update if nothing at all has to be waited for: the short way of a chunk in a turn.
-
-        The caller has just looked for cancellation. False: nothing was sent, and `deliver` has to be awaited.
-        """
-        if self.opening is not None or self.recorder is not None:
-            return False
-        check()
-        return self.peer.notify_at_once("session/update", {"sessionId": self.id, "update": update})
-
     async def deliver(self, update: dict[str, Any], check: Callable[[], None]) -> None:
         """Send an update when there is room for it, or keep it until the session's answer is sent.
 

@@ -212,3 +212,43 @@ async def test_a_connection_that_was_reset_is_broken() -> None:
             await server.aclose()
             with trio.fail_after(5), pytest.raises(trio.BrokenResourceError, match="reset"):
                 await receive.receive_some()
+
+
+async def test_a_conversation_asks_for_each_message_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    send, receive = make_pipe()
+    reads: list[int] = []
+    real = os.read
+
+    def read(fd: int, size: int) -> bytes:
+        reads.append(size)
+        return real(fd, size)
+
+    monkeypatch.setattr(os, "read", read)
+
+    async def converse() -> None:
+        for number in range(3):
+            await wait_all_tasks_blocked()
+            send.send_nowait(b"%d" % number)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(converse)
+        assert [await receive.receive_some(100) for _ in range(3)] == [b"0", b"1", b"2"]
+    # One in vain, the first: it was not known yet that there is nothing.
+    assert len(reads) == 4
+    # Where a read took as much as it could, there may be more: that is asked for at once.
+    send.send_nowait(b"more")
+    assert [await receive.receive_some(2) for _ in range(2)] == [b"mo", b"re"]
+    send.close()
+    assert await receive.receive_some(2) == b""
+    assert await receive.receive_some(2) == b""
+    receive.close()
+
+
+async def test_an_input_that_is_ended_is_read_to_its_end_after_all_of_it_was_read_once() -> None:
+    send, receive = make_pipe()
+    send.send_nowait(b"all")
+    assert await receive.receive_some() == b"all"
+    receive.finish()
+    assert await receive.receive_some() == b""
+    send.close()
+    receive.close()

@@ -50,6 +50,8 @@ class FdReceiveStream(trio.abc.ReceiveStream):
         self._fd = fd
         self._busy = Busy("another task is already receiving from this stream")
         self._remaining: int | None = None
+        self._drained = False
+        """The last read took all that there was."""
         self.last_activity: float | None = None
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
@@ -72,6 +74,11 @@ class FdReceiveStream(trio.abc.ReceiveStream):
             while True:  # noqa: ASYNC913 - each way out has been a checkpoint
                 if self._fd < 0:
                     raise trio.ClosedResourceError("this stream was closed")
+                if self._drained:
+                    # Not asked in vain: 3 us of each message of a conversation.
+                    self._drained = False
+                    waited = await self._readable()
+                    continue
                 size = RECEIVE_BYTES if max_bytes is None else max_bytes
                 if self._remaining is not None:
                     size = min(size, self._remaining)
@@ -79,16 +86,14 @@ class FdReceiveStream(trio.abc.ReceiveStream):
                     # With nothing remaining the size is 0: an empty read, the end.
                     data = os.read(self._fd, size)
                 except BlockingIOError:
-                    waited = True
-                    try:
-                        await trio.lowlevel.wait_readable(self._fd)
-                    except trio.ClosedResourceError:
-                        pass  # close() or finish() woke us: the loop's top tells which
+                    waited = await self._readable()
                     continue
                 except OSError as error:
                     raise trio.BrokenResourceError(f"reading failed: {error.strerror}") from error
                 if self._remaining is not None:
                     self._remaining -= len(data)
+                else:
+                    self._drained = len(data) < size
                 if data:
                     self.last_activity = trio.current_time()
                 if not waited:
@@ -96,6 +101,13 @@ class FdReceiveStream(trio.abc.ReceiveStream):
                     # each message of a conversation. Shielded, or a cancellation would lose the data.
                     await trio.lowlevel.cancel_shielded_checkpoint()
                 return data
+
+    async def _readable(self) -> bool:
+        try:
+            await trio.lowlevel.wait_readable(self._fd)
+        except trio.ClosedResourceError:
+            pass  # close() or finish() woke us: the caller's loop tells which
+        return True
 
     def hung_up(self) -> bool:
         """Whether nobody can write to the other end any more; what was written may still be unread."""
@@ -109,6 +121,7 @@ class FdReceiveStream(trio.abc.ReceiveStream):
         """Let the input end behind what has arrived by now, whoever else may still hold the pipe."""
         if self._fd >= 0 and self._remaining is None:
             self._remaining = bytes_available(self._fd)
+            self._drained = False
             trio.lowlevel.notify_closing(self._fd)
 
     def close(self) -> None:

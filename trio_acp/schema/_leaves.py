@@ -20,6 +20,7 @@ from ._base import IntRange, Leniency, MinLength
 from ._errors import SchemaError, WirePath
 
 __all__ = [
+    "ANY",
     "EnumNode",
     "Leaf",
     "Misfit",
@@ -37,7 +38,7 @@ MAX_SHOWN = 40
 """How many characters of a string an error message shows: enough to find it, and not the whole of a file."""
 
 Take: TypeAlias = Callable[..., Any]
-"""Decodes a value. cattrs hands in the type as the second argument, which is ignored."""
+"""Decodes a value. A second argument, the type that cattrs hands in, is ignored."""
 
 Put: TypeAlias = Callable[[Any], Any]
 """Encodes a value."""
@@ -132,12 +133,13 @@ class EnumNode(Node):
     def __init__(self, kind: type[enum.Enum], base: Node) -> None:
         self.expected = base.expected
         self.kind = kind
-        self._members: dict[Any, enum.Enum] = {member.value: member for member in kind}
-        self._base = base
+        self.base = base
+        members: dict[Any, enum.Enum] = {member.value: member for member in kind}
+        self.find: Callable[[Any, Any], Any] = members.get
 
     def _make_take(self) -> Take:
-        find = self._members.get
-        check = self._base.take
+        find = self.find
+        check = self.base.take
 
         def take(value: Any, _: Any = None) -> Any:
             return find(check(value), value)
@@ -145,7 +147,7 @@ class EnumNode(Node):
         return take
 
     def _make_put(self) -> Put:
-        return self._base.put
+        return self.base.put
 
 
 def describe(value: Any) -> str:
@@ -252,12 +254,15 @@ def leaf_for(kind: Any, bound: Any = None) -> Node | None:
     return _LEAVES.get(kind)
 
 
+ANY: Node = Leaf("any JSON", _plain, _plain)
+"""What is kept as it is."""
+
 _LEAVES: dict[Any, Node] = {
     str: Leaf("a string", take_str, _plain_str),
     bool: Leaf("true or false", _take_bool, _plain),
     # For classes of extensions: those of the protocol give their bounds.
     int: _int_leaf(IntRange(-(2**63), 2**64 - 1)),
     float: Leaf("a number", _take_float, _plain),
-    Any: Leaf("any JSON", _plain, _plain),
+    Any: ANY,
     dict[str, Any]: Leaf("an object", _take_object, _plain),
 }

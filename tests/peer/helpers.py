@@ -15,7 +15,12 @@ from trio_acp._errors import AcpError, ConnectionLost
 from trio_acp._peer import IncomingRequest, Peer
 from trio_acp.transports import MEMORY_PIPE_BYTES, MemoryStream, open_memory_pair
 
-__all__ = ["PlainStream", "Recorder", "Rig"]
+__all__ = [
+    "PlainStream",
+    "Recorder",
+    "Rig",
+    "answer",
+]
 
 
 class Recorder:
@@ -188,3 +193,7 @@ class Asking:
             self.error = error
         self.cancelled = self.scope.cancelled_caught
         self.done.set()
+
+
+def answer(id: int, result: Any = None) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "result": result}

@@ -5,6 +5,8 @@ Trio's own vocabulary is kept: *closed* means that this program closed it, *brok
 
 from __future__ import annotations
 
+import copy
+
 import trio
 
 from ._core import AuthRequired as AuthRequired
@@ -245,6 +247,14 @@ class SlowConsumer(AcpError):
             f"{items} updates ({size} bytes) of session {session_id!r} waited to be taken; iterate the turn "
             "faster, move slow work out of the loop, or leave the loop if the updates are not wanted"
         )
+
+
+def fresh_copy(error: AcpError) -> AcpError:
+    """Return a copy of an error that several callers get: their tracebacks and contexts must not mix."""
+    fresh = copy.copy(error)
+    fresh.__context__ = fresh.__cause__ = error.__cause__
+    fresh.__suppress_context__ = error.__suppress_context__
+    return fresh
 
 
 def _stderr_note(stderr: str) -> str:

@@ -6,7 +6,6 @@ in wire order, to a dispatcher that belongs to the side; only tasks that the dis
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -42,6 +41,7 @@ from ._errors import (
     LocalProtocolError,
     RemoteProtocolError,
     RequestError,
+    fresh_copy,
 )
 from ._incoming import IncomingRequest as IncomingRequest
 from ._incoming import error_for_wire as error_for_wire
@@ -200,7 +200,7 @@ class Peer:
             # Else it is a task of this run that is at work, which is cheaper to see this way.
             self.check_here()
         if self._reason is not None:
-            raise _again(self._reason)
+            raise fresh_copy(self._reason)
 
     def check_here(self) -> None:
         """Raise RuntimeError when called from another thread or another Trio run."""
@@ -506,7 +506,7 @@ class Peer:
     def _fail_waiting(self, lost: list[OutboundRequest], reason: AcpError) -> None:
         untold, self._untold = self._untold, []
         for request in [*untold, *lost]:
-            _tell(request, None, _again(reason))
+            _tell(request, None, fresh_copy(reason))
 
     # Writing -----------------------------------------------------------------------------------------
 
@@ -702,11 +702,3 @@ class Peer:
 def _tell(request: OutboundRequest, result: Any, error: AcpError | None) -> None:
     assert request.on_answer is not None
     request.on_answer(result, error)
-
-
-def _again(error: AcpError) -> AcpError:
-    """Return a fresh copy of an error that several callers get: tracebacks must not mix."""
-    fresh = copy.copy(error)
-    if error.__cause__ is not None:
-        fresh.__cause__ = error.__cause__
-    return fresh

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -133,3 +134,21 @@ async def test_the_clock_stands_still_while_reading_is_paused_for_the_consumer(
                 if taken % 5 == 0:
                     await trio.sleep(6)
         assert (taken, turn.stop_reason) == (200, "end_turn")
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan])
+async def test_a_limit_that_is_none_is_refused_before_anything_is_sent(
+    autojump_clock: trio.testing.MockClock, seconds: float
+) -> None:
+    async def script(wire: Wire) -> None:
+        await wire.new_session()
+        await wire.end(await wire.prompt())
+
+    with pytest.raises(ValueError, match="idle_timeout must be more than 0"):
+        AcpOptions(idle_timeout=seconds)
+    async with Scene(script) as (agent, _wire):
+        session = await agent.new_session()
+        with pytest.raises(ValueError, match="idle_timeout must be more than 0"):
+            session.prompt("x", idle_timeout=seconds)
+        async with session.prompt("x", idle_timeout=math.inf):
+            pass

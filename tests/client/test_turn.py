@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from trio_acp import (
     InvalidResponse,
     LocalProtocolError,
     SessionBusy,
+    Turn,
 )
 from trio_acp.schema import (
     AgentMessageChunk,
@@ -539,3 +541,40 @@ async def test_what_on_update_sees_is_raw_and_comes_before_everything_else(
             pass
     assert seen == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, None]
     assert text_then == ["", "a", "ab"]
+
+
+async def test_each_who_waits_for_a_failed_turn_gets_an_error_of_its_own(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Tracebacks must not grow with every one who raises it, nor contexts mix."""
+
+    async def script(wire: Wire) -> None:
+        await wire.new_session()
+        prompt = await wire.prompt()
+        await trio.testing.wait_all_tasks_blocked()
+        await wire.error(prompt, -32603, "agent", {"detail": 1})
+
+    got: list[InternalError] = []
+
+    async def wait(turn: Turn) -> None:
+        try:
+            raise KeyError("whatever goes on here")
+        except KeyError:
+            with pytest.raises(InternalError) as caught:
+                await turn.wait()
+        got.append(caught.value)
+
+    async with Scene(script, peaceful=False) as (agent, _wire):
+        session = await agent.new_session()
+        with pytest.raises(InternalError) as caught:
+            async with session.prompt("x") as turn:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(wait, turn)
+                    nursery.start_soon(wait, turn)
+                await turn.wait()
+    got.append(caught.value)
+    assert len({id(error) for error in got}) == 3
+    assert [(error.message, error.data) for error in got] == [("agent", {"detail": 1})] * 3
+    assert [type(error.__context__) for error in got] == [KeyError, KeyError, type(None)]
+    depths = [sum(1 for _ in traceback.walk_tb(error.__traceback__)) for error in got[:2]]
+    assert depths[0] == depths[1]

@@ -42,15 +42,17 @@ class TurnBuffer(Generic[T]):
     updates costs one task switch, not one for each.
 
     Args:
-        max_items: updates that may wait.
-        max_bytes: bytes of updates that may wait; one update may always wait, whatever its size.
+        max_items: updates that may wait; ``math.inf`` for no limit.
+        max_bytes: bytes of updates that may wait; one update may always wait, whatever its size. ``math.inf``
+            for no limit.
     """
 
-    def __init__(self, max_items: int, max_bytes: int) -> None:
+    def __init__(self, max_items: float, max_bytes: float) -> None:
         self._max_items = max_items
         self._max_bytes = max_bytes
-        self._soft_items = max(1, max_items // SOFT_LIMIT_FRACTION)
-        self._soft_bytes = max(1, max_bytes // SOFT_LIMIT_FRACTION)
+        # Not `//`, which makes NaN of infinity.
+        self._soft_items = max(1, max_items / SOFT_LIMIT_FRACTION)
+        self._soft_bytes = max(1, max_bytes / SOFT_LIMIT_FRACTION)
         # One slot is enough: a second batch is made only when the first has been taken.
         self._send, self._receive = trio.open_memory_channel[_Batch[T]](1)
         self._waiting: _Batch[T] | None = None

@@ -205,6 +205,11 @@ def _positive(instance: object, attribute: attrs.Attribute[Any], value: float) -
         raise ValueError(f"{attribute.name} must be more than 0 (math.inf for no limit), not {value!r}")
 
 
+def _at_least_one(instance: object, attribute: attrs.Attribute[Any], value: int) -> None:
+    if not value >= 1:
+        raise ValueError(f"{attribute.name} must be at least 1, not {value!r}")
+
+
 @attrs.define(kw_only=True)
 class AcpOptions:
     """How to reach one agent, and what it may expect from this host.
@@ -261,8 +266,8 @@ class AcpOptions:
         idle_timeout: seconds without any activity of its session after which a turn fails with
             `trio.TooSlowError`; while a handler runs for the agent, that clock stands still.
         stall_timeout: seconds that reading may pause for a turn whose consumer takes nothing.
-        max_buffered_updates: updates of one turn that may wait to be taken.
-        max_buffered_bytes: bytes of updates of one turn that may wait to be taken.
+        max_buffered_updates: updates of one turn that may wait to be taken; ``math.inf`` for no limit.
+        max_buffered_bytes: bytes of updates of one turn that may wait to be taken; ``math.inf`` for no limit.
         max_message_bytes: longest message accepted from the agent.
         max_junk_lines: lines in a row on the agent's stdout that are no messages, after which it is given up.
     """
@@ -306,10 +311,10 @@ class AcpOptions:
     shutdown_grace: float = attrs.field(default=DEFAULT_SHUTDOWN_GRACE, validator=_positive)
     idle_timeout: float = attrs.field(default=math.inf, validator=_positive)
     stall_timeout: float = attrs.field(default=DEFAULT_STALL_TIMEOUT, validator=_positive)
-    max_buffered_updates: int = attrs.field(default=DEFAULT_MAX_BUFFERED_UPDATES, validator=_positive)
-    max_buffered_bytes: int = attrs.field(default=DEFAULT_MAX_BUFFERED_BYTES, validator=_positive)
-    max_message_bytes: int = attrs.field(default=DEFAULT_MAX_MESSAGE_BYTES, validator=_positive)
-    max_junk_lines: int = attrs.field(default=DEFAULT_MAX_JUNK_LINES, validator=_positive)
+    max_buffered_updates: float = attrs.field(default=DEFAULT_MAX_BUFFERED_UPDATES, validator=_positive)
+    max_buffered_bytes: float = attrs.field(default=DEFAULT_MAX_BUFFERED_BYTES, validator=_positive)
+    max_message_bytes: int = attrs.field(default=DEFAULT_MAX_MESSAGE_BYTES, validator=_at_least_one)
+    max_junk_lines: int = attrs.field(default=DEFAULT_MAX_JUNK_LINES, validator=_at_least_one)
 
     def __attrs_post_init__(self) -> None:
         """Refuse mistakes that would otherwise show as puzzles later."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -11,7 +10,7 @@ from typing import Any, Final, TypeAlias, final
 
 import trio
 
-from trio_acp._errors import AcpError, ConnectionClosed, LocalProtocolError
+from trio_acp._errors import AcpError, ConnectionClosed, LocalProtocolError, fresh_copy
 
 from ._agent import ConnectedAgent
 from ._open import open_acp
@@ -165,7 +164,7 @@ class AgentPool:
                 life = place.life = self._start(self._nursery, name, place, options)
             await life.started.wait()
             if life.error is not None:
-                raise copy.copy(life.error)
+                raise fresh_copy(life.error)
             assert life.agent is not None
             if not life.stop.is_set() and await life.agent.wait_ready():
                 return life.agent

@@ -105,9 +105,13 @@ class Session:
 
         Returns:
             The turn, to be entered with ``async with``; see `Turn` for what that raises.
+
+        Raises:
+            ValueError: ``idle_timeout`` is not more than 0, or ``overlap`` is no such word.
         """
         idle = self._connection.options.idle_timeout if idle_timeout is None else idle_timeout
-
+        if not idle > 0:
+            raise ValueError(f"idle_timeout must be more than 0 (math.inf for no limit), not {idle!r}")
         policy = self._connection.options.overlap if overlap is None else overlap
         check_overlap(policy)
 

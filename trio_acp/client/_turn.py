@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, final
+from weakref import WeakSet
 
 import trio
 
+from trio_acp._errors import AcpError, fresh_copy
 from trio_acp.schema import PlanEntry, PromptResponse, SessionUpdate, StopReason, UsageUpdate
 
 from ._outcome import choose_outcome, leave_block, only_cancelled, unwrapped
@@ -53,8 +55,9 @@ class Turn:
         self._session_id = session_id
         self._run: RunningTurn | None = None
         self._manager: Any = None
-        self._told = False
-        """The body has had the agent's error, and need not be given it again at the block's exit."""
+        self._told: WeakSet[AcpError] | None = None
+        """The agent's error as it was given to those who wait or iterate, a copy for each. The block's exit
+        need not give it again, and knows it when the body passes it on."""
 
     def __repr__(self) -> str:
         run = self._run
@@ -155,6 +158,8 @@ class Turn:
     async def wait(self) -> StopReason | str | None:
         """Wait for the end of the turn without iterating, and return its stop reason.
 
+        Any number of tasks may wait; each gets the error, if there is one, as an object of its own.
+
         Updates are folded into the properties of the turn. Those that can be kept can be iterated over
         afterwards; where nobody iterates and too many wait, they are dropped, which is no error.
 
@@ -172,8 +177,7 @@ class Turn:
         finally:
             run.waiters.remove(task)
         if run.error is not None:
-            self._told = True
-            raise run.error
+            raise self._tell(run.error)
         return run.stop_reason
 
     def __aiter__(self) -> Turn:
@@ -195,10 +199,17 @@ class Turn:
             return await run.buffer.take()
         except trio.EndOfChannel:
             pass
-        if run.error is not None and run.body_running and not self._told:
-            self._told = True
-            raise run.error
+        if run.error is not None and run.body_running and self._told is None:
+            raise self._tell(run.error)
         raise StopAsyncIteration
+
+    def _tell(self, error: AcpError) -> AcpError:
+        """Return the agent's error for one who is to raise it."""
+        if self._told is None:
+            self._told = WeakSet()
+        fresh = fresh_copy(error)
+        self._told.add(fresh)
+        return fresh
 
     # The block -----------------------------------------------------------------------------------------
 
@@ -247,7 +258,8 @@ class Turn:
             if outcome is None or not only_cancelled(left):
                 left.__context__ = outcome
                 outcome = left
-        error_of_agent = run.error if not self._told or outcome is run.error else None
+        told = self._told
+        error_of_agent = run.error if told is None else outcome if outcome in told else None
         outcome = choose_outcome(outcome, run.callbacks, run.verdict, error_of_agent)
         return leave_block(run.scope, exc, outcome)
 

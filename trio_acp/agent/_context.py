@@ -383,7 +383,8 @@ class PromptContext(UpdateSender):
         Args:
             message: what for, for people.
             url: where to; no credentials in it.
-            elicitation_id: names it to the client; None for a new id.
+            elicitation_id: names it to the client, and later in ``complete_elicitation``; None for a new
+                id, where no end will be told.
 
         Returns:
             Whether the user agreed to open it.

@@ -5,7 +5,6 @@ from trio_acp._extensions import Extension as Extension
 from trio_acp._extensions import ExtensionHandler as ExtensionHandler
 from trio_acp._extensions import Extensions as Extensions
 
-from ._agent import AgentStatistics as AgentStatistics
 from ._agent import ConnectedAgent as ConnectedAgent
 from ._auth import AuthChooser as AuthChooser
 from ._auth import TerminalLogin as TerminalLogin
@@ -15,6 +14,7 @@ from ._buffers import UpdateStream as UpdateStream
 from ._choices import ModelChoice as ModelChoice
 from ._choices import ModelState as ModelState
 from ._content import PromptContent as PromptContent
+from ._elicitations import ElicitationHook as ElicitationHook
 from ._events import Done as Done
 from ._events import ErrorEvent as ErrorEvent
 from ._events import ModelEvent as ModelEvent
@@ -61,6 +61,7 @@ from ._session import Session as Session
 from ._snapshots import Message as Message
 from ._snapshots import SessionState as SessionState
 from ._snapshots import ToolCallState as ToolCallState
+from ._statistics import AgentStatistics as AgentStatistics
 from ._table import StrayUpdate as StrayUpdate
 from ._turn import Turn as Turn
 
@@ -77,6 +78,7 @@ __all__ = [
     "Done",
     "ElicitFormHandler",
     "ElicitUrlHandler",
+    "ElicitationHook",
     "ErrorEvent",
     "Extension",
     "ExtensionHandler",

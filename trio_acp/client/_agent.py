@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, final, overload
 
-import attrs
 import trio
 
 from trio_acp._errors import AcpError, InvalidResponse, LocalProtocolError, RequestError
@@ -35,34 +34,12 @@ from ._messages import Messages
 from ._opening import LOAD, RESUME
 from ._options import absolute_path
 from ._session import Session
+from ._statistics import AgentStatistics, statistics_of
 from ._table import StrayUpdate
 
 __all__ = ["AgentStatistics", "ConnectedAgent"]
 
 R = TypeVar("R")
-
-
-@attrs.frozen
-class AgentStatistics:
-    """Counters of a connection, for logs and tests.
-
-    Attributes:
-        messages_received: well-formed messages that the agent has sent.
-        junk_lines: lines of its that were no messages.
-        updates_dropped: updates that did not fit the schema.
-        leniencies: values that did not fit and were read as their default, or dropped from a list.
-        open_requests: requests of ours that wait for an answer, running prompts among them.
-        open_agent_requests: requests of the agent that wait for an answer.
-        outbox_bytes: bytes that wait to be written.
-    """
-
-    messages_received: int
-    junk_lines: int
-    updates_dropped: int
-    leniencies: int
-    open_requests: int
-    open_agent_requests: int
-    outbox_bytes: int
 
 
 @final
@@ -143,17 +120,7 @@ class ConnectedAgent:
 
     def statistics(self) -> AgentStatistics:
         """Return the counters of the connection as they are now."""
-        connection = self._connection
-        core = connection.peer.core
-        return AgentStatistics(
-            messages_received=core.messages_received,
-            junk_lines=core.junk_lines,
-            updates_dropped=connection.updates_dropped,
-            leniencies=connection.leniencies_total,
-            open_requests=core.outbound_count,
-            open_agent_requests=core.inbound_count,
-            outbox_bytes=connection.peer.outbox_bytes,
-        )
+        return statistics_of(self._connection)
 
     async def wait_lost(self) -> AcpError | None:
         """Wait until the agent has gone, and return why; for supervisors. A `restart` is no loss.
@@ -476,6 +443,25 @@ class ConnectedAgent:
         """
         self._connection.require(self.capabilities.auth.logout is not None, "agentCapabilities.auth.logout")
         await self._connection.peer.request("logout", {})
+
+    # Elicitation ---------------------------------------------------------------------------------------
+
+    async def elicitation_completed(self, elicitation_id: str) -> bool:
+        """Wait until the agent tells that what an address was opened for is over (E3).
+
+        For whoever shows the person that the agent waits for them. The consent to open the address has been
+        answered long before. See also ``AcpOptions.on_elicitation_complete``.
+
+        Cancellation: only the waiting ends.
+
+        Args:
+            elicitation_id: the ``elicitation_id`` of the request that ``elicit_url`` got.
+
+        Returns:
+            True: it is over. False: nothing can be heard of it any more, since it was not accepted, was
+            withdrawn, was never there, or its session or the agent has ended.
+        """
+        return await self._connection.elicitations.wait(elicitation_id)
 
     # Extensions ----------------------------------------------------------------------------------------
 

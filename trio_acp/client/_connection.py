@@ -32,6 +32,7 @@ from trio_acp.schema import (
 )
 
 from ._buffers import UpdateStream
+from ._elicitations import Elicitations
 from ._options import AcpOptions, ServiceLife
 from ._outcome import trio_part, unwrapped, without_cancelled
 from ._permission import (
@@ -100,6 +101,7 @@ class ClientConnection:
         self._explain_loss = explain_loss
         self._on_update = options.on_update
         self._services: dict[str, Service] = dict(client_services(options))
+        self.elicitations: Elicitations = Elicitations(options.on_elicitation_complete, self.callback_failed)
         self._live: dict[RunningTurn, None] = {}
         self._handlers = Handlers(Line())
         """Handlers of requests that belong to no session that is known."""
@@ -142,6 +144,7 @@ class ClientConnection:
 
     def session_ended(self, record: SessionRecord) -> None:
         """Tell services that a session is no more. While closing they learn it by their own end."""
+        self.elicitations.end_session(record.id)
         for service in living_services(self.options):
             if self._nursery is not None:
                 self._nursery.start_soon(self._tell_end, service, record)
@@ -206,7 +209,9 @@ class ClientConnection:
         if method == "session/update":
             self._update(params, size)
             return
-        if method in self.options.extensions:
+        if method == "elicitation/complete" and self.options.elicit_url is not None:
+            self.elicitations.complete(params)
+        elif method in self.options.extensions:
             lost = self._extension_calls.lost
             self._extension_calls.put((method, params), size)
             if self._extension_calls.lost != lost:
@@ -305,8 +310,9 @@ class ClientConnection:
         # A closed session gets nothing new started, also while its last turn still ends.
         scope = None if record is None or record.closed else record.scope
 
-        async def handler() -> Any:
-            return await service(incoming.params, scope)
+        handler: Callable[[], Awaitable[Any]] = partial(service, incoming.params, scope)
+        if incoming.method == "elicitation/create" and self.options.elicit_url is not None:
+            handler = self.elicitations.watch(incoming, handler)
 
         def failed(error: Exception) -> None:
             logger.error("the handler of %s failed", incoming.method, exc_info=error)
@@ -422,6 +428,7 @@ class ClientConnection:
     def disconnected(self, reason: AcpError) -> None:
         """The agent has gone."""
         self.table.end_streams()
+        self.elicitations.end()
         self.lost.set()
         self.conditions_changed()
 

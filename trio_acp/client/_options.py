@@ -45,6 +45,7 @@ from trio_acp.schema import (
 )
 
 from ._auth import AuthChooser, TerminalRunner
+from ._elicitations import ElicitationHook
 from ._permission import DecisionHook, PermissionHandler
 from ._scope import SessionScope
 
@@ -247,6 +248,9 @@ class AcpOptions:
         terminals: serves the five ``terminal/…`` methods.
         elicit_form: serves form elicitations.
         elicit_url: serves url elicitations.
+        on_elicitation_complete: called when the agent tells that what an address was opened for is over
+            (E3), with the request that ``elicit_url`` got; once, and only for what was accepted or is still
+            being asked. Must not block. What it raises ends the ``open_acp`` block.
         extensions: handlers of extension requests and notifications, by method name (N1); an `Extensions`
             for handlers with types. Names without a leading underscore are warned of.
         auth: how to log in when the agent refuses a session for want of that (U3): the id of one of its
@@ -295,6 +299,7 @@ class AcpOptions:
     terminals: TerminalService | None = None
     elicit_form: ElicitFormHandler | None = None
     elicit_url: ElicitUrlHandler | None = None
+    on_elicitation_complete: ElicitationHook | None = None
     extensions: Mapping[str, ExtensionHandler | Extension] = attrs.field(
         factory=dict[str, "ExtensionHandler | Extension"]
     )

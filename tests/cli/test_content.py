@@ -27,6 +27,7 @@ from trio_acp.schema import (
     ImageContent,
     ResourceLink,
     Terminal,
+    TerminalExitStatus,
     TextContent,
     TextResourceContents,
     UnknownVariant,
@@ -68,6 +69,35 @@ def test_the_result_of_a_tool_call_is_cut_after_some_lines() -> None:
         "[terminal t]",
         "[result of unknown type 'new']",
     ]
+
+
+class Command:
+    """What is looked at of a command that runs here."""
+
+    def __init__(self, output: str, status: TerminalExitStatus | None, *, truncated: bool = False) -> None:
+        self.output = output
+        self.exit_status = status
+        self.truncated = truncated
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (Command("one\r\ntwo\n\n", TerminalExitStatus(exit_code=0)), ["one", "two"]),
+        (Command("", TerminalExitStatus(exit_code=0)), ["(no output)"]),
+        (Command("\n", None), ["(still running)"]),
+        (Command("10 %\r20 %\rdone\r\nx\r", TerminalExitStatus(exit_code=3)), ["done", "x", "(exit code 3)"]),
+        (Command("a\x1b]0;t\x07b", TerminalExitStatus(signal="SIGKILL")), ["ab", "(ended by SIGKILL)"]),
+        (
+            Command("\n".join(map(str, range(20))), TerminalExitStatus(exit_code=0), truncated=True),
+            ["… earlier output is gone", *"01234567", "… 8 more lines", "16", "17", "18", "19"],
+        ),
+    ],
+)
+def test_a_command_is_its_output_and_how_it_ended(command: Any, shown: list[str]) -> None:
+    """F2, F3"""
+    lines = content_lines([Terminal("t")], "/d", {"t": command}.get)
+    assert lines == [Line(line, "result") for line in shown]
 
 
 def test_a_change_of_a_file_is_a_diff_with_a_short_path() -> None:

@@ -40,8 +40,10 @@ from trio_acp.schema import (
     SessionConfigSelect,
     SessionConfigSelectGroup,
     SessionConfigSelectOption,
+    Terminal,
     TextContent,
     ToolCall,
+    ToolCallUpdate,
     UnknownVariant,
 )
 
@@ -205,6 +207,50 @@ def test_a_tool_call_in_the_middle_of_a_line_gets_a_line_of_its_own() -> None:
     assert output.text.endswith("done\n.")
 
 
+def test_the_newest_line_of_a_command_is_beside_the_call_that_it_belongs_to() -> None:
+    output = _Recorder()
+    screen = Screen(output)
+    screen.terminal_output("t1", "too early to be of any call\n")
+    screen.update(ToolCall("1", "Test", content=[Terminal("t1"), Terminal("t2")]))
+    assert output.taken() == "<Test: too early to be of any call>"
+    screen.terminal_output("t1", "1 %")
+    screen.terminal_output("t1", "\r2 %")
+    screen.terminal_output("other", "x")
+    screen.terminal_output("t2", "a\nb \x1b[1mbold\x1b[0m\n\n")
+    assert output.taken() == "<Test: 1 %><Test: 2 %><Test: 2 %><Test: 2 %: b bold>"
+    # Not in the middle of a text, nor while a question is open.
+    screen.update(AgentMessageChunk(TextContent("well")))
+    screen.terminal_output("t2", "c\n")
+    asked = PermissionRequest("s1", ToolCallState("2", title="Ask"), {}, USUAL.options)
+    screen.question(asked)
+    screen.terminal_output("t2", "d\n")
+    assert output.taken() == "well\n\nThe agent asks: Ask\n"
+    screen.answered(asked, Cancelled())
+    assert output.taken() == "Answer: cancelled\n<Test: 2 %: d><Ask>"
+    screen.update(ToolCallUpdate("1", status="completed"))
+    assert output.taken().startswith("\ncompleted Test\n    [terminal t1]\n    [terminal t2]\n<Ask>")
+
+
+def test_the_newest_lines_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trio_acp.cli._screen.MAX_TAILS", 2)
+    monkeypatch.setattr("trio_acp.cli._screen.MAX_TAIL", 3)
+    output = _Recorder()
+    screen = Screen(output)
+    for id in ("a", "b", "a", "c"):
+        screen.terminal_output(id, f"12345{id}")
+    screen.update(ToolCall("1", "Test", content=[Terminal("a"), Terminal("b"), Terminal("c")]))
+    assert output.text == "<Test: 45a: 45c>"
+
+
+def test_without_a_place_for_it_nothing_is_shown_of_a_command_that_runs() -> None:
+    out = io.StringIO()
+    screen = Screen(PlainOutput(out, to_terminal=False))
+    screen.update(ToolCall("1", "Test", content=[Terminal("t")], status="in_progress"))
+    screen.terminal_output("t", "line\n")
+    JsonLines(out).terminal_output("t", "line\n")
+    assert out.getvalue() == "[in progress] Test\n"
+
+
 class _Recorder:
     """An output with a place for what goes on."""
 
@@ -219,6 +265,10 @@ class _Recorder:
 
     def write(self, text: str, style: str) -> None:
         self.text += text
+
+    def taken(self) -> str:
+        text, self.text = self.text, ""
+        return text
 
     def activity(self, titles: object) -> None:
         self.text += "".join(f"<{title}>" for title in titles)  # type: ignore[attr-defined]

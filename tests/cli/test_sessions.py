@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import shlex
 import sys
@@ -112,6 +113,35 @@ async def test_files_and_terminals_are_offered_when_asked_for(tmp_path: pathlib.
     assert done.returncode == 0
     assert done.stdout == ("hi\n" if offered else "CapabilityError\n") + "\nend of turn\n"
     assert (tmp_path / "new" / "hello.txt").exists() is offered
+
+
+RUNS = """
+    @app.on_prompt
+    async def prompt(ctx):
+        async with ctx.tool_call("Count", kind="execute") as call:
+            await call.execute(shell=ctx.text)
+"""
+
+
+async def test_the_output_of_a_command_is_shown_when_its_call_ends(tmp_path: pathlib.Path) -> None:
+    """F2: also though the agent has released the terminal by then."""
+    agent = script(tmp_path, RUNS)
+    done = await run_command("prompt", *agent, "--terminal", "seq 20; exit 3", cwd=tmp_path)
+    shown = [*map(str, range(1, 9)), "… 8 more lines", *map(str, range(17, 21)), "(exit code 3)"]
+    assert done.stdout == (
+        "[pending] Count\n[in progress] Count\n[completed] Count\n"
+        + "".join(f"    {line}\n" for line in shown)
+        + "\nend of turn\n"
+    )
+
+
+async def test_json_lines_tell_of_a_command_what_the_agent_does(tmp_path: pathlib.Path) -> None:
+    agent = script(tmp_path, RUNS)
+    done = await run_command("prompt", *agent, "--terminal", "--json", "seq 20", cwd=tmp_path)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {event["type"] for event in events} == {"session", "update", "end"}
+    contents = [event["update"]["content"] for event in events if "content" in event.get("update", {})]
+    assert [[item["type"] for item in content] for content in contents] == [["terminal"]]
 
 
 @pytest.mark.parametrize("text", ["detail", "=full", ""])

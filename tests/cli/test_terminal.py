@@ -36,6 +36,27 @@ async def test_everything_that_an_agent_sends_is_shown_without_acting_on_the_ter
         assert forbidden not in command.screen
 
 
+async def test_the_newest_line_of_a_command_is_seen_while_it_runs(tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "agent.py"
+    program.write_text(
+        "import trio\nfrom trio_acp.agent import *\napp = AgentApp('small', '1')\n"
+        "@app.on_prompt\nasync def prompt(ctx):\n"
+        "    async with ctx.tool_call('Count', kind='execute') as call:\n"
+        "        await call.execute(shell=ctx.text)\n"
+        "trio.run(app.serve_stdio)\n"
+    )
+    go = tmp_path / "go"
+    text = f"echo first; echo second; until [ -e {go} ]; do sleep 0.1; done; echo third"
+    arguments = ("prompt", "--agent", f"{sys.executable} {program}", "--terminal", text)
+    async with TerminalCommand(*arguments, cwd=tmp_path) as command:
+        await command.expect("Count: second")
+        go.touch()
+        await command.expect("✓")
+        for line in ("first", "second", "third", "end of turn"):
+            await command.expect(line)
+        assert await command.status() == 0
+
+
 async def test_asks_at_the_terminal_and_does_what_is_answered(tmp_path: pathlib.Path) -> None:
     async with TerminalCommand("prompt", "write a.txt: hello", cwd=tmp_path) as command:
         await command.expect("The agent asks: Write a.txt")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import os
 import shlex
-from typing import Any, Final, NamedTuple, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from trio_acp import ToolCallState
 from trio_acp.schema import (
@@ -25,13 +26,19 @@ from trio_acp.schema import (
 
 from ._text import clean, limit_lines, one_line, plural
 
+if TYPE_CHECKING:
+    from trio_acp import workspace
+
 __all__ = [
     "Line",
+    "TerminalLookup",
+    "as_overwritten",
     "block_text",
     "call_title",
     "command_lines",
     "content_lines",
     "diff_lines",
+    "no_terminals",
     "question_lines",
     "usage_words",
 ]
@@ -47,6 +54,14 @@ MAX_DIFF_LINES: Final = 200
 
 MAX_COMPARED_LINES: Final = 5000
 """Lines of a file, before and after together, that are compared: comparing takes time that grows faster."""
+
+
+TerminalLookup: TypeAlias = Callable[[str], "workspace.Terminal | None"]
+"""Finds a command by the id of its terminal."""
+
+
+def no_terminals(terminal_id: str) -> None:
+    """There are none that are known here."""
 
 
 class Line(NamedTuple):
@@ -79,8 +94,16 @@ def call_title(call: ToolCallState) -> str:
     return one_line(call.title or call.name or call.kind or "") or "tool call"
 
 
-def content_lines(content: list[ToolCallContent], cwd: str) -> list[Line]:
-    """Return the result of a tool call as lines."""
+def content_lines(
+    content: list[ToolCallContent], cwd: str, terminals: TerminalLookup = no_terminals
+) -> list[Line]:
+    """Return the result of a tool call as lines.
+
+    Args:
+        content: the result.
+        cwd: where the session works; paths below it are shortened.
+        terminals: finds the commands that it refers to, for their output.
+    """
     lines: list[Line] = []
     for item in content:
         match item:
@@ -92,10 +115,37 @@ def content_lines(content: list[ToolCallContent], cwd: str) -> list[Line]:
             case Diff():
                 lines += diff_lines(item, cwd)
             case Terminal(terminal_id=id):
-                lines.append(Line(f"[terminal {one_line(id)}]", "result"))
+                lines += terminal_lines(id, terminals(id))
             case unknown:
                 lines.append(Line(f"[result of unknown type {one_line(unknown.tag or '')!r}]", "result"))
     return lines
+
+
+def terminal_lines(terminal_id: str, terminal: workspace.Terminal | None) -> list[Line]:
+    """Return the output of a command, bounded, and how it ended; the id of one that does not run here."""
+    if terminal is None:
+        return [Line(f"[terminal {one_line(terminal_id)}]", "result")]
+    status = terminal.exit_status
+    if status is None:
+        end = "(still running)"
+    elif status.signal is not None:
+        end = f"(ended by {one_line(status.signal)})"
+    else:
+        end = f"(exit code {status.exit_code})" if status.exit_code else ""
+    lines = [as_overwritten(line) for line in terminal.output.replace("\r\n", "\n").split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    shown = limit_lines(lines, MAX_RESULT_LINES, LAST_RESULT_LINES)
+    if terminal.truncated:
+        shown.insert(0, "… earlier output is gone")
+    if end or not shown:
+        shown.append(end or "(no output)")
+    return [Line(line, "result") for line in shown]
+
+
+def as_overwritten(line: str) -> str:
+    """Return what is left of a line of output: a carriage return goes back to its beginning."""
+    return clean(line.rstrip("\r").rpartition("\r")[2])
 
 
 def question_lines(call: ToolCallState, cwd: str) -> list[Line]:

@@ -7,6 +7,8 @@ from typing import Protocol
 from trio_acp import ConnectedAgent, Decision, PermissionRequest, Session, Turn
 from trio_acp.schema import SessionUpdate
 
+from ._content import TerminalLookup
+
 __all__ = ["Display"]
 
 
@@ -22,12 +24,16 @@ class Display(Protocol):
         """Nothing is there yet but a reason to wait."""
         ...
 
-    def start(self, agent: ConnectedAgent, session: Session) -> None:
-        """The session is there, the turn begins."""
+    def start(self, agent: ConnectedAgent, session: Session, terminals: TerminalLookup) -> None:
+        """The session is there, the turn begins. Commands that it runs here are found by `terminals`."""
         ...
 
     def update(self, update: SessionUpdate) -> None:
         """The agent tells something."""
+        ...
+
+    def terminal_output(self, terminal_id: str, text: str) -> None:
+        """A command that runs here has written something."""
         ...
 
     def question(self, request: PermissionRequest) -> None:

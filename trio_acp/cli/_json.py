@@ -8,6 +8,8 @@ from typing import Any, TextIO, final
 from trio_acp import ConnectedAgent, Decision, PermissionRequest, Reject, Selected, Session, Turn
 from trio_acp.schema import SessionUpdate, unstructure, unstructure_update
 
+from ._content import TerminalLookup
+
 __all__ = ["JsonLines"]
 
 
@@ -38,7 +40,7 @@ class JsonLines:
     def waiting(self, what: str) -> None:
         """Write nothing: that is no news."""
 
-    def start(self, agent: ConnectedAgent, session: Session) -> None:
+    def start(self, agent: ConnectedAgent, session: Session, terminals: TerminalLookup) -> None:
         """Write ``session``: its id, its directory, and who the agent is."""
         self._session_id = session.id
         info = None if agent.info is None else unstructure(agent.info)
@@ -47,6 +49,9 @@ class JsonLines:
     def update(self, update: SessionUpdate) -> None:
         """Write ``update``."""
         self._event("update", update=unstructure_update(update))
+
+    def terminal_output(self, terminal_id: str, text: str) -> None:
+        """Write nothing: it is the agent that tells what became of a command."""
 
     def question(self, request: PermissionRequest) -> None:
         """Write ``permission_request``."""

@@ -24,9 +24,10 @@ from trio_acp import (
     open_acp,
 )
 from trio_acp.schema import SessionConfigBoolean, SessionUpdate, StopReason
-from trio_acp.workspace import TerminalManager, Workspace, split_words
+from trio_acp.workspace import Terminal, TerminalManager, Workspace, split_words
 
 from ._ask import NoTerminal, TerminalAsker, least_consent
+from ._content import no_terminals
 from ._display import Display
 from ._interrupts import Interrupts
 from ._text import plural
@@ -89,6 +90,9 @@ async def run_prompt(settings: PromptSettings, display: Display, note: Callable[
         KeyboardInterrupt: Ctrl-C before or after the turn, or for the second time.
     """
     stage = _Stage(display, settings, note)
+    terminals = None
+    if settings.terminal:
+        terminals = TerminalManager(command_line_policy=split_words, on_output=stage.output)
     options = AcpOptions(
         command=settings.command[0],
         args=settings.command[1:],
@@ -98,7 +102,7 @@ async def run_prompt(settings: PromptSettings, display: Display, note: Callable[
         on_update=stage.received,
         startup_timeout=settings.startup_timeout,
         files=Workspace(create_parents=True) if settings.files else None,
-        terminals=TerminalManager(command_line_policy=split_words) if settings.terminal else None,
+        terminals=terminals,
     )
     status = FAILED
     with Interrupts(stage.cancel):
@@ -107,7 +111,7 @@ async def run_prompt(settings: PromptSettings, display: Display, note: Callable[
             display.waiting("waiting for the session")
             session = await _open_session(agent, settings, note)
             await _choose(session, settings)
-            display.start(agent, session)
+            display.start(agent, session, no_terminals if terminals is None else terminals.terminal)
             display.waiting("waiting for the agent")
             turn = session.prompt(settings.text)
             async with turn:
@@ -193,6 +197,10 @@ class _Stage:
         self._shown += 1
         self._progress.set()
         self._progress = trio.Event()
+
+    def output(self, terminal: Terminal, text: str) -> None:
+        """A command has written something."""
+        self._display.terminal_output(terminal.id, text)
 
     def cancel(self) -> bool:
         """Press the stop button, if there is a turn that it can stop."""

@@ -50,6 +50,7 @@ class RichOutput:
 
     def __init__(self, stream: TextIO) -> None:
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._spinner = Spinner("dots", style="cyan")
         self._live: Live | None = None
         self._titles: list[str] = []
 
@@ -69,16 +70,19 @@ class RichOutput:
         """Show titles with a spinner each, in place of those before."""
         if self._live is not None and list(titles) == self._titles:
             return
-        self._stop()
         self._titles = list(titles)
         if not titles:
+            self._stop()
             return
-        shown = [
-            Columns([Spinner("dots", style="cyan"), _ellipsis(title)])
-            for title in titles[:MAX_SHOWN_ACTIVITIES]
-        ]
+        shown = Group(
+            *[Columns([self._spinner, _ellipsis(title)]) for title in titles[:MAX_SHOWN_ACTIVITIES]]
+        )
+        if self._live is not None:
+            # Seen at the next turn of the spinner: commands may write much faster than anybody can read.
+            self._live.update(shown)
+            return
         self._live = Live(
-            Group(*shown),
+            shown,
             console=self._console,
             transient=True,
             redirect_stdout=False,

@@ -26,16 +26,33 @@ from trio_acp.schema import (
     PlanEntry,
     SessionUpdate,
     StopReason,
+    Terminal,
     ToolCall,
     ToolCallStatus,
     ToolCallUpdate,
     UnknownVariant,
 )
 
-from ._content import Line, block_text, call_title, command_lines, content_lines, usage_words
+from ._content import (
+    Line,
+    TerminalLookup,
+    as_overwritten,
+    block_text,
+    call_title,
+    command_lines,
+    content_lines,
+    no_terminals,
+    usage_words,
+)
 from ._text import clean, one_line
 
 __all__ = ["Output", "Screen"]
+
+MAX_TAIL: Final = 2000
+"""Characters of a command's newest line that are kept: more than a terminal is wide."""
+
+MAX_TAILS: Final = 64
+"""Commands whose newest line is kept; those that have been silent longest are forgotten."""
 
 _FINISHED: Final = (ToolCallStatus.COMPLETED, ToolCallStatus.FAILED)
 
@@ -84,6 +101,11 @@ class Screen:
         self._calls: dict[str, ToolCallState] = {}
         self._shown: dict[str, list[Line]] = {}
         """Lines of each call's content that have been shown, so as not to show them twice."""
+        self._terminals: TerminalLookup = no_terminals
+        self._tails: dict[str, str] = {}
+        """The newest line of each command, those that have written last at the end."""
+        self._activity_shown = False
+        """What is going on can be seen, below all that was written."""
         self._plan: list[tuple[str, str]] = []
         self._paragraph: tuple[str, str | None] | None = None
         """Kind and message id of the text that the next chunk may continue."""
@@ -103,9 +125,10 @@ class Screen:
         """Show for what, until something comes."""
         self._output.activity([one_line(what)])
 
-    def start(self, agent: ConnectedAgent, session: Session) -> None:
-        """Take note of where the session works."""
+    def start(self, agent: ConnectedAgent, session: Session, terminals: TerminalLookup) -> None:
+        """Take note of where the session works, and of how its commands are found."""
         self._cwd = session.cwd
+        self._terminals = terminals
 
     def update(self, update: SessionUpdate) -> None:
         """Show an update. What is about the session rather than the turn is left out."""
@@ -129,6 +152,19 @@ class Screen:
                 self._remark(f"an update of a kind that is not known here: {one_line(tag or '')!r}")
             case _:
                 pass
+
+    def terminal_output(self, terminal_id: str, text: str) -> None:
+        """Show the newest line of a command beside what is going on, where there is a place for that."""
+        if not self._output.shows_activity:
+            return
+        # The last line is what comes behind the last newline, unless nothing does.
+        written = (self._tails.pop(terminal_id, "") + text)[-MAX_TAIL:].rstrip("\n").rpartition("\n")[2]
+        ended = "\n" if text.endswith("\n") else ""
+        self._tails[terminal_id] = written + ended
+        while len(self._tails) > MAX_TAILS:
+            del self._tails[next(iter(self._tails))]
+        if self._activity_shown:
+            self._output.activity(self._activities())
 
     def question(self, request: PermissionRequest) -> None:
         """Show what the agent asks permission for, whole."""
@@ -193,6 +229,7 @@ class Screen:
     # Paragraphs ----------------------------------------------------------------------------------------
 
     def _write(self, text: str, style: str) -> None:
+        self._activity_shown = False
         self._output.write(text, style)
         bare = text.rstrip("\n")
         self._newlines = (self._newlines if not bare else 0) + len(text) - len(bare)
@@ -257,7 +294,7 @@ class Screen:
             self._show_content(call)
 
     def _show_content(self, call: ToolCallState) -> None:
-        lines = content_lines(call.content, self._cwd)
+        lines = content_lines(call.content, self._cwd, self._terminals)
         seen = self._shown.get(call.tool_call_id, [])
         self._shown[call.tool_call_id] = lines
         new = lines[len(seen) :] if lines[: len(seen)] == seen else lines
@@ -265,12 +302,26 @@ class Screen:
             self._line(line, "    ")
 
     def _show_activity(self) -> None:
-        going_on = [call_title(call) for call in self._calls.values() if call.status not in _FINISHED]
+        going_on = self._activities()
         if going_on and self._output.shows_activity:
             # It needs a line of its own, below what has been said so far.
             self._end_line()
             self._paragraph = None
         self._output.activity(going_on)
+        self._activity_shown = bool(going_on)
+
+    def _activities(self) -> list[str]:
+        """What is going on: the title of each call, and the newest line of what it runs."""
+        return [
+            ": ".join([call_title(call), *self._newest_lines(call)])
+            for call in self._calls.values()
+            if call.status not in _FINISHED
+        ]
+
+    def _newest_lines(self, call: ToolCallState) -> list[str]:
+        ids = [item.terminal_id for item in call.content if isinstance(item, Terminal)]
+        lines = [as_overwritten(self._tails.get(id, "").rstrip("\n")) for id in ids]
+        return [one_line(line) for line in lines if line.strip()]
 
     # The plan ------------------------------------------------------------------------------------------
 

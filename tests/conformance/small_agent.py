@@ -1,7 +1,7 @@
 """A small agent made of nothing but the standard library, and the mistakes that it makes when told to.
 
 ``python small_agent.py MISTAKE…``. Without a mistake it does all that the protocol asks for. It understands
-`hello`, `slow`, `write`, `command`, `read` and `form`.
+`hello`, `slow`, `write`, `command`, `read`, `form` and `link`.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class Session:
         self.asked: list[Any] = []
         self.mode = "ask"
         self.detail = "brief"
+        self.calls = 0
 
 
 class Agent:
@@ -70,6 +71,7 @@ class Agent:
         self.next_id = 0
         self.numbers = 0
         self.all_cancelled = False
+        self.logged_in = False
 
     # The wire ------------------------------------------------------------------------------------------
 
@@ -95,6 +97,8 @@ class Agent:
                 *lines, rest = (rest + data).split(b"\n")
             for line in lines[:1] if does("one-a-read") else lines:
                 self.line(line)
+            if does("goes-deaf"):
+                os.read(os.pipe()[0], 1)
         if rest and not does("needs-an-end"):
             self.line(rest)
         if does("stays"):
@@ -126,7 +130,7 @@ class Agent:
 
     def message(self, message: dict[str, Any]) -> None:
         id, method = message.get("id"), message.get("method")
-        if method is None and "id" in message:
+        if method is None and {"result", "error"} & set(message):
             self.take_answer(id, message)
         elif not isinstance(method, str):
             if not does("skips-odd-methods"):
@@ -174,10 +178,17 @@ class Agent:
         self.write({"id": id, "method": method, "params": {"sessionId": session.id, **params}})
 
     def update(self, session: Session, **update: Any) -> None:
-        self.write({"method": "session/update", "params": {"sessionId": session.id, "update": update}})
+        id = "nobody" if does("odd-update-sessions") else session.id
+        self.write({"method": "session/update", "params": {"sessionId": id, "update": update}})
 
     def say(self, session: Session, text: str) -> None:
-        chunk = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
+        self.numbers += 1
+        chunk: dict[str, Any] = {
+            "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text},
+            "messageId": "message" if does("one-message-id") else f"message-{self.numbers}",
+        }  # fmt: skip
+        if does("no-message-ids"):
+            del chunk["messageId"]
         session.said.append(chunk)
         if does("odd-updates"):
             chunk = {"sessionUpdate": "agent_message_chunk"}
@@ -199,6 +210,8 @@ class Agent:
                     self.cancel(session)
             if does("cancels-the-future"):
                 self.all_cancelled = True
+        if does("dies-of-unknown-withdrawals") and method == "$/cancel_request":
+            raise KeyError(params["requestId"])
         if method == "$/cancel_request" and not does("no-cancel-request"):
             for session in list(self.sessions.values()):
                 if session.busy and session.prompt == params.get("requestId"):
@@ -292,13 +305,24 @@ class Agent:
             answer["agentInfo"] = "small"
         if does("offers-less"):
             answer["agentCapabilities"] = {"loadSession": True, "sessionCapabilities": {"delete": {}}}
+        if does("wants-a-login") and not does("no-way-to-log-in"):
+            answer["authMethods"] = [{"id": "key", "name": "A key"}]
+        if does("logs-out"):
+            answer["agentCapabilities"] = {**CAPABILITIES, "auth": {"logout": {}}}
         if does("terminal-login"):
             answer["authMethods"] = [{"type": "terminal", "id": "t", "name": "At a terminal"}]
         self.ok(id, answer)
 
     def do_authenticate(self, id: Any, params: dict[str, Any]) -> None:
-        if not does("anybody"):
+        if not does("anybody") and not (does("wants-a-login") and params.get("methodId") == "key"):
             raise Refusal(-32602, "no such method")
+        self.logged_in = not does("login-in-vain")
+        self.ok(id, {})
+
+    def do_logout(self, id: Any, params: dict[str, Any]) -> None:
+        if not does("logs-out") and not does("knows-all-methods"):
+            raise Refusal(-32601, "no such method")
+        self.logged_in = does("stays-logged-in")
         self.ok(id, {})
 
     def make(self, id: str, cwd: str) -> Session:
@@ -337,12 +361,13 @@ class Agent:
         more = params.get("additionalDirectories") or []
         if (more and not does("offers-more")) or not all(map(os.path.isabs, more)):
             raise Refusal(-32602, "additionalDirectories")
-        if any("type" in server for server in params.get("mcpServers", ())) and not does("offers-more"):
+        servers = [] if does("any-server") or does("offers-more") else params.get("mcpServers", ())
+        if any("type" in server for server in servers):
             raise Refusal(-32602, "mcpServers")
 
     def do_session_new(self, id: Any, params: dict[str, Any]) -> None:
-        if does("wants-a-login"):
-            raise Refusal(-32000, "log in first")
+        if does("wants-a-login") and not self.logged_in:
+            raise Refusal(-32603 if does("odd-login") else -32000, "log in first")
         self.check_roots({**params, "additionalDirectories": []} if does("any-directories") else params)
         self.numbers += 1
         session = self.make("one" if does("one-session-id") else f"s{self.numbers}", params["cwd"])
@@ -432,7 +457,7 @@ class Agent:
         session = self.find(params)
         prompt = params.get("prompt")
         if not isinstance(prompt, list):
-            raise Refusal(-32602, "prompt: an array")
+            raise Refusal(-32603 if does("skips-misfits") else -32602, "prompt: an array")
         if session.busy:
             if does("drops-prompts"):
                 return
@@ -450,7 +475,7 @@ class Agent:
         session.said.append(
             {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": text}}
         )
-        if self.all_cancelled:
+        if self.all_cancelled or does("cancels-all-turns"):
             self.all_cancelled = False
             self.end(session, "cancelled")
             return
@@ -458,6 +483,9 @@ class Agent:
 
     def turn_hello(self, session: Session) -> None:
         self.say(session, "Hello.")
+        if not does("says-nothing"):
+            step = {"content": "win", "priority": "high", "status": "pending"}
+            self.update(session, sessionUpdate="plan", entries=[5, step] if does("odd-plans") else [step])
         self.end(session, "end_turn")
 
     def turn_slow(self, session: Session) -> None:
@@ -467,7 +495,13 @@ class Agent:
             self.say(session, "working")
 
     def permission(self, session: Session, then: Callable[[bool], None]) -> None:
-        call = {"toolCallId": "call", "title": "Do it"}
+        session.calls += 0 if does("one-call") else 1
+        call = {"toolCallId": f"call-{session.calls}", "title": "Do it"}
+        if does("updates-first"):
+            self.update(session, sessionUpdate="tool_call_update", **call)
+        elif not does("no-tool-calls"):
+            self.update(session, sessionUpdate="tool_call", **call)
+            self.update(session, sessionUpdate="tool_call_update", **call)
 
         def decide(answer: dict[str, Any]) -> None:
             outcome = answer.get("result", {}).get("outcome", {})
@@ -516,7 +550,8 @@ class Agent:
                 return
             self.turn_hello(session)
 
-        path = "notes.txt" if does("relative-paths") else f"{session.cwd}/notes.txt"
+        where = next(iter(self.sessions.values())).cwd if does("reads-elsewhere") else session.cwd
+        path = "notes.txt" if does("relative-paths") else f"{where}/notes.txt"
         params: dict[str, Any] = {"path": 5 if does("odd-paths") else path}
         self.ask(session, "fs/read_text_file", params, read)
 
@@ -538,6 +573,19 @@ class Agent:
             {"mode": "form", "message": "Who?", "requestedSchema": form},
             filled,
         )
+
+    def turn_link(self, session: Session) -> None:
+        def opened(answer: dict[str, Any]) -> None:
+            if answer["result"]["action"] == "accept":
+                done = "another" if does("odd-completions") else id
+                self.write({"method": "elicitation/complete", "params": {"elicitationId": done}})
+            self.turn_hello(session)
+
+        session.calls += 1
+        id = f"link-{session.calls}"
+        link: dict[str, Any] = {"mode": "url", "message": "Open?", "elicitationId": id}
+        link["url"] = "example" if does("odd-addresses") else "https://example.com/"
+        self.ask(session, "elicitation/create", link, opened)
 
     def turn_command(self, session: Session) -> None:
         if does("runs-alone") or not self.offers("terminal"):

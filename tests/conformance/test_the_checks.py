@@ -8,6 +8,7 @@ import sys
 import pytest
 import trio
 
+from trio_acp import AgentStartError
 from trio_acp.testing.conformance import (
     CHECKS,
     DEMO_PROMPTS,
@@ -30,7 +31,16 @@ PROMPTS = Prompts(
     command="command",
     read="read",
     elicit="form",
+    link="link",
+    login="key",
 )
+
+WITH_A_LOGIN = {
+    "U1-logging-in": ["wants-a-login"],
+    "U3-sessions-before-a-login": ["wants-a-login"],
+    "U3-logging-out": ["wants-a-login", "logs-out"],
+}
+"""What the agent has to be for checks that do not apply to all agents."""
 
 BY_NAME = {check.name: check for check in CHECKS}
 
@@ -45,7 +55,7 @@ async def check(
 
 @pytest.mark.parametrize("name", BY_NAME)
 async def test_an_agent_without_a_mistake_passes(name: str) -> None:
-    result = await check(name=name)
+    result = await check(*WITH_A_LOGIN.get(name, []), name=name)
     assert (result.outcome, result.message) == (Outcome.PASS, "")
 
 
@@ -72,7 +82,9 @@ MISTAKES = [
     ("batches", "W4-batches"),
     ("skips-odd-methods", "W4-methods-that-are-no-strings"),
     ("knows-all-methods", "W4-unknown-methods"),
-    ("nameless-fields", "W4-params-that-do-not-fit"),
+    ("skips-misfits", "W4-params-that-do-not-fit"),
+    ("nameless-fields", "W4-the-field-that-does-not-fit"),
+    ("skips-odd-methods", "W4-no-message"),
     ("tracebacks", "W4-unknown-methods"),
     ("odd-errors", "W4-unknown-methods"),
     ("odd-updates", "W2-only-messages-on-stdout"),
@@ -102,6 +114,10 @@ MISTAKES = [
     ("knows-all-methods", "I3-methods-that-are-not-advertised"),
     ("asks-for-all", "I3-nothing-unasked"),
     ("anybody", "U1-ways-to-log-in"),
+    ("login-in-vain", "U1-logging-in"),
+    ("odd-login", "U3-sessions-before-a-login"),
+    ("no-way-to-log-in", "U3-sessions-before-a-login"),
+    ("stays-logged-in", "U3-logging-out"),
     ("terminal-login", "U2-logging-in-at-a-terminal"),
     ("one-session-id", "S1-sessions-are-distinct"),
     ("relative", "S1-relative-directories"),
@@ -112,18 +128,25 @@ MISTAKES = [
     ("replays-always", "S2-resuming-does-not-replay"),
     ("lists-nothing", "S3-sessions-are-listed"),
     ("lists-for-ever", "S3-sessions-are-listed"),
-    ("deletes-once", "S3-deleting"),
+    ("deletes-once", "S3-deleting-again"),
     ("deletes-nothing", "S3-deleting"),
     ("closes-nothing", "S3-closing"),
     ("closing-forgets-turns", "S3-closing-cancels"),
-    ("any-mode", "S7-modes"),
+    ("any-mode", "S7-choices-that-do-not-exist"),
     ("odd-modes", "S7-modes"),
     ("odd-options", "S7-config-options"),
     ("sets-nothing", "S7-config-options"),
     ("boolean-for-all", "S7-boolean-options"),
-    ("odd-reasons", "T2-a-turn"),
+    ("odd-update-sessions", "S4-updates-name-a-session"),
+    ("reads-elsewhere", "S5-the-directory-of-the-session"),
+    ("any-server", "S6-mcp-servers-that-cannot-be-reached"),
+    ("odd-plans", "S8-what-is-told-of-a-session"),
     ("says-nothing", "T2-a-turn"),
-    ("late-words", "T2-a-turn"),
+    ("late-words", "T2-nothing-behind-the-answer"),
+    ("odd-reasons", "T3-the-reason-to-stop"),
+    ("cancels-all-turns", "T3-the-reason-to-stop"),
+    ("one-call", "T4-tool-calls"),
+    ("one-message-id", "T5-message-ids"),
     ("no-links", "T1-links"),
     ("any-content", "T1-content-that-is-excluded"),
     ("drops-prompts", "T1-a-prompt-during-a-turn"),
@@ -138,6 +161,7 @@ MISTAKES = [
     ("dies-of-cancel", "X3-cancelling-nothing"),
     ("cancels-the-future", "X3-cancelling-nothing"),
     ("no-cancel-request", "X4-cancelling-a-request"),
+    ("dies-of-unknown-withdrawals", "X4-cancelling-unknown-requests"),
     ("no-cascade", "X5-cancelling-cascades"),
     ("waits-for-answers", "X5-cancelling-cascades"),
     ("yes-is-no", "P1-an-allowance"),
@@ -145,7 +169,7 @@ MISTAKES = [
     ("all-but-no", "P1-what-was-never-offered"),
     ("dies-of-unknown-outcomes", "P1-what-was-never-offered"),
     ("same-options", "P2-options"),
-    ("no-way-to-reject", "P2-options"),
+    ("no-way-to-reject", "P2-a-way-to-reject"),
     ("relative-paths", "F1-reading"),
     ("odd-paths", "F1-reading"),
     ("hangs-on-errors", "F1-files-that-cannot-be-read"),
@@ -155,21 +179,22 @@ MISTAKES = [
     ("hangs-on-errors", "F3-terminals-that-fail"),
     ("empty-forms", "E1-forms"),
     ("hangs-on-errors", "E2-answers-to-forms"),
+    ("odd-addresses", "E3-links"),
+    ("odd-completions", "E3-links"),
     ("knows-all-methods", "N1-extensions"),
 ]
 
 
 @pytest.mark.parametrize(("mistake", "name"), MISTAKES)
 async def test_a_mistake_is_found(mistake: str, name: str) -> None:
-    result = await check(mistake, name=name, limit=1.5)
+    result = await check(mistake, *WITH_A_LOGIN.get(name, []), name=name, limit=1.5)
     assert result.outcome is Outcome.FAIL
     assert result.message
     assert result.transcript
 
 
 def test_each_check_finds_a_mistake() -> None:
-    unproved = BY_NAME.keys() - {name for _, name in MISTAKES}
-    assert unproved == {"S6-mcp-servers-that-cannot-be-reached", "X4-cancelling-unknown-requests"}
+    assert BY_NAME.keys() == {name for _, name in MISTAKES}
 
 
 @pytest.mark.parametrize(
@@ -182,8 +207,15 @@ def test_each_check_finds_a_mistake() -> None:
         (["offers-more"], "T1-content-that-is-excluded", "content of every kind"),
         (["no-choices"], "S7-modes", "no modes"),
         (["no-choices"], "S7-config-options", "no config options"),
-        (["wants-a-login"], "T2-a-turn", "log in first"),
+        (["says-nothing"], "S8-what-is-told-of-a-session", "nothing of that kind"),
+        (["no-message-ids"], "T5-message-ids", "no ids"),
+        (["no-tool-calls"], "T4-tool-calls", "no tool calls"),
+        ([], "U1-logging-in", "'key' is none of the agent's own ways"),
+        ([], "U3-sessions-before-a-login", "without a login"),
+        ([], "U3-logging-out", "does not advertise auth.logout"),
+        (["no-choices"], "S7-choices-that-do-not-exist", "neither modes nor config options"),
         (["reads-alone"], "F1-reading", "reads files by itself"),
+        (["reads-alone"], "S5-the-directory-of-the-session", "reads files by itself"),
         (["runs-alone"], "F4-terminals-are-released", "runs commands by itself"),
         (["runs-alone"], "F4-terminals-of-cancelled-turns", "runs commands by itself"),
     ],
@@ -202,6 +234,21 @@ async def test_what_nobody_knows_how_to_ask_for_is_not_checked(name: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("T2-a-turn", "log in first"),
+        ("U1-logging-in", "no way to log in is known"),
+        ("P1-a-rejection", "it is not known what the agent writes"),
+    ],
+)
+async def test_what_nobody_has_told_about_an_agent_is_not_checked(name: str, says: str) -> None:
+    flags = [] if name.startswith("P") else ["wants-a-login"]
+    result = await check(*flags, name=name, prompts=Prompts("hello", write="write", written=None))
+    assert result.outcome is Outcome.NOT_APPLICABLE
+    assert says in result.message
+
+
+@pytest.mark.parametrize(
     ("mistakes", "name"),
     [
         (["offers-more"], "S1-additional-directories"),
@@ -213,6 +260,9 @@ async def test_what_nobody_knows_how_to_ask_for_is_not_checked(name: str) -> Non
         (["no-way-to-reject"], "P1-a-rejection"),
         (["slow-is-quick"], "T1-two-sessions-at-once"),
         (["cancel-is-an-error"], "X4-cancelling-a-request"),
+        (["updates-first"], "T4-tool-calls"),
+        (["wants-a-login"], "T2-a-turn"),
+        (["logs-out"], "U3-logging-out"),
     ],
 )
 async def test_other_ways_to_be_right(mistakes: list[str], name: str) -> None:
@@ -226,11 +276,23 @@ async def test_an_agent_that_does_not_answer_is_told_so() -> None:
     assert str(result).startswith("fail: I2-the-version-asked-for: The version")
 
 
-async def test_an_agent_that_cannot_be_started_fails() -> None:
-    (result,) = await run_checks(["/no/such/agent"], checks=CHECKS[:1])
-    assert result.outcome is Outcome.FAIL
-    assert "does not start" in result.message
-    assert result.transcript == ()
+async def test_an_agent_that_cannot_be_started_is_no_failed_check() -> None:
+    with pytest.raises(AgentStartError, match="/no/such/agent"):
+        await run_checks(["/no/such/agent"])
+
+
+async def test_a_check_of_an_agent_that_does_not_read_comes_to_an_end() -> None:
+    result = await check("goes-deaf", name="W4-depth", limit=0.25)
+    assert (result.outcome, result.message) == (Outcome.FAIL, "the check was not over after 3 s")
+
+
+async def test_a_broken_rule_is_told_besides_what_the_check_is_about() -> None:
+    result = await check("half-a-line", "status-3", name="W11-ends-with-its-input")
+    assert result.message.startswith("its exit status is 3; besides, W1: the output ends in the middle")
+    # Nobody demands the exit status, but whole lines.
+    assert result.required
+    result = await check("status-3", name="W11-ends-with-its-input")
+    assert not result.required
 
 
 async def test_an_agent_that_ends_at_once_fails() -> None:
@@ -244,6 +306,13 @@ async def test_a_line_without_an_end_is_not_read_for_ever(monkeypatch: pytest.Mo
     result = await check("mumbles", name="I2-the-version-asked-for")
     assert result.outcome is Outcome.FAIL
     assert "closed its output" in result.message
+
+
+async def test_a_flood_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trio_acp.testing.conformance._probe.MAX_MESSAGES", 1)
+    result = await check(name="W3-ids-come-back")
+    assert result.outcome is Outcome.FAIL
+    assert result.transcript[-1] == "-- that is more than is read"
 
 
 async def test_an_agent_that_has_gone_is_neither_written_to_nor_read() -> None:

@@ -7,6 +7,7 @@ view are left out unless the transcript was taken there.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any, final
 
@@ -255,6 +256,7 @@ class Referee:
             return self._invalid(request, f"the answer to {request.method} has neither result nor error")
         if has_result and has_error:
             return self._invalid(request, f"the answer to {request.method} has both result and error")
+        found: list[tuple[str, str]] = []
         if has_error:
             error = message["error"]
             if not (
@@ -262,10 +264,11 @@ class Referee:
             ):
                 what = f"the error for {request.method} lacks an integer code or a text message"
                 return self._invalid(request, what)
-            return follow_answer(talk, request, None, error)
+            if "Traceback (most recent call last)" in json.dumps(error):
+                found.append(("W4", f"the error for {request.method} tells a traceback"))
+            return found + follow_answer(talk, request, None, error)
         result = message["result"]
         info = METHODS.get(request.method)
-        found: list[tuple[str, str]] = []
         if info is not None and info.kind == "request":
             try:
                 # Null is a good answer wherever nothing is required (W6).

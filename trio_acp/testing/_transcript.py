@@ -24,6 +24,10 @@ def other_party(party: Party) -> Party:
     return "agent" if party == "client" else "client"
 
 
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
 @attrs.frozen
 class Entry:
     """One message, or one line that was none.
@@ -93,7 +97,8 @@ class Transcript:
         if not line.strip():
             return None
         try:
-            message = json.loads(line)
+            # Not straight from the bytes: that would take UTF-16, and a byte order mark, as well (W1).
+            message = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
         except (ValueError, RecursionError):
             message = None
         entry = Entry(sender, message, line)

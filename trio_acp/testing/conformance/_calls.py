@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from ._model import Registry, not_applicable, require
 from ._probe import HOLD, Failure, Probe, allow
@@ -26,7 +27,7 @@ async def reading(probe: Probe) -> None:
         not_applicable("the agent reads files by itself")
 
 
-@check("F1", "files-that-cannot-be-read")
+@check("F1", "files-that-cannot-be-read", required=False)
 async def files_that_cannot_be_read(probe: Probe) -> None:
     """That the client cannot read a file ends neither the turn nor the session."""
     session = await probe.new_session(FILES)
@@ -94,7 +95,7 @@ async def terminals_of_cancelled_turns(probe: Probe) -> None:
     await released_once(probe)
 
 
-@check("F3", "terminals-that-fail")
+@check("F3", "terminals-that-fail", required=False)
 async def terminals_that_fail(probe: Probe) -> None:
     """A terminal that cannot be made, or fails later, ends neither the turn nor the session."""
     session, id = await with_terminals(probe, Failure(-32603))
@@ -133,6 +134,29 @@ async def answers_to_forms(probe: Probe) -> None:
         probe.on["elicitation/create"] = answer
         await probe.answer(await probe.start_prompt(session, probe.prompts.elicit, "ask with a form"))
     await probe.say_hello(session)
+
+
+LINKS: dict[str, Any] = {"elicitation": {"url": {}}}
+
+
+@check("E3", "links")
+async def links(probe: Probe) -> None:
+    """An address to open is one; the turn ends whatever is answered; nothing else is told to be complete."""
+    session = await probe.new_session(LINKS)
+    for action in ("decline", "cancel", "accept"):
+        probe.on["elicitation/create"] = {"action": action}
+        await probe.prompt(session, probe.prompts.link, "ask to open an address")
+    await probe.asked_for("elicitation/create")
+    ids: list[str] = []
+    for request in probe.requests("elicitation/create"):
+        params = request["params"]
+        require(urlsplit(params["url"]).scheme, f"{params['url']!r:.200} is no address")
+        ids.append(params["elicitationId"])
+    await probe.say_hello(session)
+    for message in probe.messages:
+        if message.get("method") == "elicitation/complete":
+            id = message["params"]["elicitationId"]
+            require(id in ids, f"{id!r:.100} is complete, and was never asked for")
 
 
 @check("N1", "extensions")

@@ -73,22 +73,27 @@ class Prompts:
     Checks that need what is not known are not applicable.
 
     Attributes:
-        hello: is answered with a message, and with nothing else.
+        hello: is answered with a message, and needs nobody's permission.
         slow: keeps it busy for a minute or more, with a message or a thought at its beginning.
         write: has it ask for permission, and then write the file `written` in the session's directory.
-        written: the name of that file.
+        written: the name of that file; None where nothing can be seen of what it has permission for.
         command: has it run a command, after it has asked for permission.
         read: has it read the file ``notes.txt`` in the session's directory.
         elicit: has it ask for something with a form.
+        link: has it ask to open an address.
+        login: the id of a way to log in that needs nobody's help; not said to the agent, but given to
+            ``authenticate``, whenever the agent wants somebody to log in.
     """
 
     hello: str = "Hello"
     slow: str | None = None
     write: str | None = None
-    written: str = "conformance.txt"
+    written: str | None = "conformance.txt"
     command: str | None = None
     read: str | None = None
     elicit: str | None = None
+    link: str | None = None
+    login: str | None = None
 
 
 CheckBody: TypeAlias = Callable[["Probe"], Awaitable[None]]
@@ -102,12 +107,15 @@ class Check:
         name: its name: the tag of its rule and some words, as in ``W1-blank-lines``.
         rule: the tag of the rule.
         says: what a conforming agent does, as a sentence.
+        required: the published protocol demands it, or JSON-RPC does. False for what makes an agent easy to
+            live with, or for one of several ways to read the protocol.
         body: finds it out.
     """
 
     name: str
     rule: str
     says: str
+    required: bool
     body: CheckBody = attrs.field(repr=False)
 
 
@@ -119,12 +127,15 @@ class CheckResult:
         check: the check.
         outcome: how it ended.
         message: what the agent did instead, or does not offer; empty for a pass.
+        required: for a failure, whether the published protocol demands what is missing: the check may, or
+            something else that the agent said on the way has broken a rule.
         transcript: what was said, ``->`` to the agent and ``<-`` from it; long messages are cut.
     """
 
     check: Check
     outcome: Outcome
     message: str
+    required: bool
     transcript: tuple[str, ...] = attrs.field(repr=False)
 
     def __str__(self) -> str:
@@ -137,6 +148,7 @@ class CheckResult:
         return {
             "name": self.check.name,
             "rule": self.check.rule,
+            "required": self.required,
             "says": self.check.says,
             "outcome": self.outcome.value,
             "message": self.message,
@@ -150,17 +162,18 @@ class Registry:
     def __init__(self) -> None:
         self.checks: Final[list[Check]] = []
 
-    def __call__(self, rule: str, words: str) -> Callable[[CheckBody], CheckBody]:
+    def __call__(self, rule: str, words: str, *, required: bool = True) -> Callable[[CheckBody], CheckBody]:
         """Take a function as a check; its docstring says what a conforming agent does.
 
         Args:
             rule: the tag of its rule.
             words: the rest of its name.
+            required: whether the published protocol demands it.
         """
 
         def take(body: CheckBody) -> CheckBody:
             says = (body.__doc__ or "").strip().rstrip(".")
-            self.checks.append(Check(f"{rule}-{words}", rule, says, body))
+            self.checks.append(Check(f"{rule}-{words}", rule, says, required, body))
             return body
 
         return take

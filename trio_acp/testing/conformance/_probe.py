@@ -9,12 +9,12 @@ from typing import Any, Final, final
 import attrs
 import trio
 
+from trio_acp.testing import Entry, Referee, Transcript
 from trio_acp.transports import AgentProcess
 
 from ._model import Broken, Prompts, is_object, look_up, not_applicable, require
-from ._watch import Watch
 
-__all__ = ["CANCELLED", "HOLD", "Answer", "Failure", "Probe", "allow", "reject"]
+__all__ = ["AUTH_REQUIRED", "CANCELLED", "HOLD", "Answer", "Failure", "Probe", "allow", "reject"]
 
 MAX_SHOWN: Final = 300
 """Characters of one message that a transcript shows."""
@@ -25,8 +25,16 @@ MAX_TRANSCRIPT: Final = 200
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 """Longest line that is read: as long as what the library itself accepts."""
 
+MAX_MESSAGES: Final = 100_000
+"""Messages of an agent that are taken in one check: more is a flood."""
+
+NOT_ACTED_UPON: Final = {"W1", "W2", "W4"}
+"""A call that breaks one of these is not made as it should be, so that nothing can be done with it."""
+
 HOLD: Final = object()
 """A client's answer that does not come."""
+
+AUTH_REQUIRED: Final = -32000
 
 CANCELLED: Final = {"outcome": {"outcome": "cancelled"}}
 """What a client answers to a permission request of a turn that it has cancelled."""
@@ -57,8 +65,18 @@ class Answer:
     @property
     def result(self) -> Any:
         """The result; an error is none."""
-        require("error" not in self.message, f"{self.method} was answered with {self._error()}")
+        self.succeeded()
         return self.message.get("result")
+
+    @property
+    def code(self) -> Any:
+        """The code of the error; None for a result."""
+        error = self.message.get("error")
+        return error.get("code") if is_object(error) else None
+
+    def succeeded(self) -> None:
+        """Check that it is no error."""
+        require("error" not in self.message, f"{self.method} was answered with {self._error()}")
 
     def failed(self, *codes: int) -> dict[str, Any]:
         """Return the error; anything else, or another code, is not what was wanted."""
@@ -117,9 +135,13 @@ class Probe:
         does not stand here is refused as unknown; only permission can be asked of every client."""
         self.hello: dict[str, Any] = {}
         """The answer to ``initialize``."""
-        self.watch = Watch()
+        self.violations: list[tuple[str, str]] = []
+        """The rules that the agent has broken, whatever the check is about: their tags, and what is wrong."""
         self.any_id = False
         """Answers may have ids that were never sent, since what was sent has none that is good."""
+        self._said = Transcript(seen_at="client")
+        self._referee = Referee(seen_at="client")
+        self._closed = False
         self._process = process
         self._next_id = 0
         self._answers: dict[tuple[str, Any], Answer] = {}
@@ -140,10 +162,11 @@ class Probe:
             buffer = bytearray(rest)
             for line in lines:
                 await self._take_line(bytes(line))
-            if len(buffer) > MAX_LINE_BYTES:
-                self.watch.complain("W1", f"a line on stdout is longer than {MAX_LINE_BYTES} bytes")
+            if len(buffer) > MAX_LINE_BYTES or len(self.messages) > MAX_MESSAGES:
+                self._note("--", "that is more than is read")
                 break
-        self.watch.end(bytes(buffer))
+        if buffer.strip():
+            self._blame("W1", f"the output ends in the middle of a line: {bytes(buffer)!r:.200}")
         self._output_ended.set()
         self._change()
 
@@ -154,9 +177,12 @@ class Probe:
             return b""
 
     async def _take_line(self, line: bytes) -> None:
-        self._note("<-", line.decode("utf-8", "replace"))
-        message = self.watch.line(line)
-        if message is None:
+        entry = self._said.add_line("agent", line)
+        if entry is None:
+            return
+        broken = self._judge(entry)
+        message = entry.message
+        if not is_object(message) or ("method" in message and broken & NOT_ACTED_UPON):
             return
         self.messages.append(message)
         if "method" not in message:
@@ -165,6 +191,24 @@ class Probe:
             await self._serve(message)
         self._change()
 
+    def _judge(self, entry: Entry) -> set[str]:
+        """Keep what the agent breaks with a message; return the tags of the rules."""
+        del self._said.entries[:]
+        self._note("->" if entry.sender == "client" else "<-", (entry.line or b"").decode("utf-8", "replace"))
+        broken = [each for each in self._referee.see(entry) if each.side == "agent"]
+        for violation in broken:
+            if violation.rule != "W3" or not self.any_id:
+                self._blame(violation.rule, violation.what)
+        return {violation.rule for violation in broken}
+
+    def _blame(self, rule: str, what: str) -> None:
+        if not self._closed:
+            self.violations.append((rule, what))
+
+    def close(self) -> None:
+        """Judge no more: what comes now is of a process that is being ended."""
+        self._closed = True
+
     def _take_answer(self, message: dict[str, Any]) -> None:
         id = message.get("id")
         if self.any_id or (id is None and ("NoneType", None) not in self._methods):
@@ -172,11 +216,8 @@ class Probe:
             return
         key = (type(id).__name__, id)
         method = self._methods.get(key)
-        if method is None or key in self._answers:
-            self.watch.complain("W3", f"there is no open request with the id of the answer {message!r:.200}")
-            return
-        self._answers[key] = Answer(method, message, len(self.messages) - 1)
-        self.watch.result(method, message)
+        if method is not None:
+            self._answers.setdefault(key, Answer(method, message, len(self.messages) - 1))
 
     async def _serve(self, message: dict[str, Any]) -> None:
         answer = self.on.get(message["method"], Failure(-32601, "this client does not offer it"))
@@ -195,8 +236,8 @@ class Probe:
 
     async def send_bytes(self, data: bytes) -> None:
         """Write bytes to the agent; that it has gone is seen elsewhere."""
-        for line in data.splitlines():
-            self._note("->", line.decode("utf-8", "replace"))
+        for entry in self._said.feed("client", data):
+            self._judge(entry)
         try:
             async with self._writing:
                 await self._process.stream.send_all(data)
@@ -209,6 +250,8 @@ class Probe:
 
     async def end_input(self) -> None:
         """Close the agent's stdin."""
+        for entry in self._said.feed("client", b"\n"):
+            self._judge(entry)  # a last line without an end is one
         self._note("--", "stdin closed")
         await self._process.stream.send_eof()
 
@@ -307,10 +350,9 @@ class Probe:
 
     async def initialize(self, capabilities: Any = None, **more: Any) -> dict[str, Any]:
         """Introduce this client, and return what the agent says about itself."""
-        self.watch.offered = {} if capabilities is None else capabilities
         params = {
             "protocolVersion": 1,
-            "clientCapabilities": self.watch.offered,
+            "clientCapabilities": {} if capabilities is None else capabilities,
             "clientInfo": {"name": "conformance", "version": "1"},
             **more,
         }
@@ -324,11 +366,19 @@ class Probe:
 
     async def another_session(self, **more: Any) -> dict[str, Any]:
         """Make a session; one that needs a login is out of reach."""
-        answer = await self.ask("session/new", {"cwd": self.cwd, "mcpServers": [], **more})
-        if answer.message.get("error", {}).get("code") == -32000:
+        params = {"cwd": self.cwd, "mcpServers": [], **more}
+        answer = await self.ask("session/new", params)
+        if answer.code == AUTH_REQUIRED and self.prompts.login is not None:
+            await self.log_in(self.prompts.login)
+            answer = await self.ask("session/new", params)
+        elif answer.code == AUTH_REQUIRED:
             not_applicable("the agent wants somebody to log in first")
         result: dict[str, Any] = answer.result
         return result
+
+    async def log_in(self, way: str) -> None:
+        """Log in by one of the ways that the agent offers."""
+        (await self.ask("authenticate", {"methodId": way})).succeeded()
 
     async def start_prompt(self, session: str, text: str | None, what: str = "") -> Any:
         """Send a prompt and return its id; where nothing is known to say, the check is not applicable."""
@@ -348,6 +398,7 @@ class Probe:
 
     async def say_hello(self, session: str) -> None:
         """Have a turn that ends by itself: the session is alive."""
+        self.on["session/request_permission"] = reject
         reason = await self.prompt(session, self.prompts.hello)
         require(reason != "cancelled", "a turn was answered cancelled that nobody has cancelled")
 
@@ -364,11 +415,14 @@ class Probe:
         kinds = ("agent_", "user_", "tool_call", "plan")
         return [
             message["params"]["update"]
-            for message in self.messages[since:until]
-            if message.get("method") == "session/update"
-            and message["params"]["sessionId"] == session
+            for message in self.updates(since, until)
+            if message["params"]["sessionId"] == session
             and message["params"]["update"]["sessionUpdate"].startswith(kinds)
         ]
+
+    def updates(self, since: int = 0, until: int | None = None) -> list[dict[str, Any]]:
+        """Return the notifications with updates among some messages."""
+        return [each for each in self.messages[since:until] if each.get("method") == "session/update"]
 
     def requests(self, *methods: str) -> list[dict[str, Any]]:
         """Return what the agent has asked of the client."""

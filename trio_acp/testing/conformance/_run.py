@@ -9,7 +9,6 @@ from typing import Final
 
 import trio
 
-from trio_acp import AgentStartError
 from trio_acp.transports import AgentProcess
 
 from . import _calls, _sessions, _start, _turns, _wire
@@ -30,8 +29,11 @@ CHECKS: Final[tuple[Check, ...]] = (
 DEFAULT_LIMIT: Final = 10.0
 """Seconds that an agent has for an answer: agents with a runtime of their own need some for the first one."""
 
+WAITS_OF_A_CHECK: Final = 12
+"""Times the limit of one answer that a whole check may take: none needs more from an agent that is slow."""
+
 NOTES: Final = "milk\n"
-"""What is in the file ``notes.txt`` of each session's directory."""
+"""What is in the file ``notes.txt`` of each session's directory, and of the two directories in there."""
 
 DEMO_PROMPTS: Final = Prompts(
     hello="think",
@@ -55,8 +57,9 @@ async def run_checks(
 ) -> list[CheckResult]:
     """Run checks on an agent, one after the other, each on a process of its own.
 
-    Each has an empty directory of its own to work in, but for one small file. Cancellation: ends the
-    agent that runs, and the rest is left undone.
+    Each has a directory of its own for its sessions, empty but for one small file. All that the agent says is
+    judged by a `Referee` besides. A check that is not over after `WAITS_OF_A_CHECK` times the limit has
+    failed. Cancellation: ends the agent that runs, and the rest is left undone.
 
     Args:
         command: the program that starts the agent, and its arguments.
@@ -70,6 +73,7 @@ async def run_checks(
         One result for each check, in their order.
 
     Raises:
+        AgentStartError: there is no such program, or it cannot be started.
         ValueError: the command is empty.
     """
     if not command:
@@ -101,30 +105,41 @@ async def _run(
             outcome, message = Outcome.FAIL, str(error)
         except NotApplicable as error:
             outcome, message = Outcome.NOT_APPLICABLE, str(error)
-        except AgentStartError as error:
-            outcome, message = Outcome.FAIL, f"the agent does not start: {error}"
         except (KeyError, TypeError, IndexError, AttributeError) as error:
-            # A check took something apart that is not made as it should be; the watch has said what.
-            complaints = probe.watch.complaints or [f"an answer is not made as it should be: {error!r}"]
-            outcome, message = Outcome.FAIL, complaints[0]
-        return CheckResult(check, outcome, message, tuple(probe.transcript))
+            # A check took something apart that is not made as it should be; mostly the referee says what.
+            outcome = Outcome.FAIL
+            message = "" if probe.violations else f"an answer is not made as it should be: {error!r}"
+        required = check.required
+        if probe.violations and outcome is not Outcome.NOT_APPLICABLE:
+            rule, what = probe.violations[0]
+            outcome = Outcome.FAIL
+            message = "; besides, ".join(filter(None, [message, f"{rule}: {what}"]))
+            # The rule of the check itself is demanded as much as the check says.
+            required = required or rule != check.rule
+        return CheckResult(check, outcome, message, required, tuple(probe.transcript))
 
 
 def _furnish(made: str) -> str:
     directory = os.path.realpath(made)
-    with open(f"{directory}/notes.txt", "w", encoding="utf-8") as notes:
-        notes.write(NOTES)
+    for where in (directory, f"{directory}/one", f"{directory}/two"):
+        os.makedirs(where, exist_ok=True)
+        with open(f"{where}/notes.txt", "w", encoding="utf-8") as notes:
+            notes.write(NOTES)
     return directory
 
 
 async def _talk(check: Check, process: AgentProcess, probe: Probe) -> None:
-    failure: BaseException | None = None
+    failure: Exception | None = None
+    seconds = WAITS_OF_A_CHECK * probe.limit
     async with trio.open_nursery() as nursery:
         try:
             await nursery.start(process.run)
             nursery.start_soon(probe.read)
-            await check.body(probe)
-            probe.watch.check()
+            with trio.move_on_after(seconds) as scope:
+                await check.body(probe)
+            if scope.cancelled_caught:
+                failure = Broken(f"the check was not over after {seconds:g} s")
+            probe.close()
         except Exception as error:
             failure = error
         finally:

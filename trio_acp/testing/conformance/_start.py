@@ -7,7 +7,7 @@ from typing import Any
 from trio_acp.schema import InitializeResponse, Leniency, structure
 
 from ._model import Registry, not_applicable, require
-from ._probe import Probe
+from ._probe import AUTH_REQUIRED, Probe
 
 __all__ = ["check"]
 
@@ -47,7 +47,7 @@ async def its_introduction(probe: Probe) -> None:
     require(not report, f"a field of the answer does not fit: {report!r:.300}")
 
 
-@check("I4", "nothing-before-initialize")
+@check("I4", "nothing-before-initialize", required=False)
 async def nothing_before_initialize(probe: Probe) -> None:
     """Requests before `initialize` are answered with -32600, and `initialize` works afterwards."""
     params: dict[str, Any] = {"cwd": probe.cwd, "mcpServers": []}
@@ -55,7 +55,7 @@ async def nothing_before_initialize(probe: Probe) -> None:
     await probe.initialize()
 
 
-@check("I4", "initialize-once")
+@check("I4", "initialize-once", required=False)
 async def initialize_once(probe: Probe) -> None:
     """A second `initialize` is answered with -32600, and the connection lives."""
     session = await probe.new_session()
@@ -63,7 +63,7 @@ async def initialize_once(probe: Probe) -> None:
     await probe.say_hello(session)
 
 
-@check("I3", "methods-that-are-not-advertised")
+@check("I3", "methods-that-are-not-advertised", required=False)
 async def methods_that_are_not_advertised(probe: Probe) -> None:
     """Methods that the agent does not advertise are answered with -32601."""
     session = await probe.new_session()
@@ -91,11 +91,52 @@ def methods_of(hello: dict[str, Any]) -> list[dict[str, Any]]:
     return hello.get("authMethods") or []
 
 
-@check("U1", "ways-to-log-in")
+@check("U1", "ways-to-log-in", required=False)
 async def ways_to_log_in(probe: Probe) -> None:
     """`authenticate` with an id that was not offered is answered with an error."""
     await probe.initialize()
     (await probe.ask("authenticate", {"methodId": "no such method"})).failed()
+
+
+@check("U1", "logging-in")
+async def logging_in(probe: Probe) -> None:
+    """After `authenticate` with a way that is offered, sessions can be made."""
+    way = probe.prompts.login
+    if way is None:
+        not_applicable("no way to log in is known that needs nobody's help")
+    hello = await probe.initialize()
+    ways = {method["id"]: method.get("type", "agent") for method in methods_of(hello)}
+    if ways.get(way) != "agent":
+        not_applicable(f"{way!r} is none of the agent's own ways to log in, which are {ways!r:.200}")
+    await probe.log_in(way)
+    answer = await probe.ask("session/new", {"cwd": probe.cwd, "mcpServers": []})
+    await probe.say_hello(answer.result["sessionId"])
+
+
+@check("U3", "sessions-before-a-login")
+async def sessions_before_a_login(probe: Probe) -> None:
+    """An agent that wants somebody to log in first says so with -32000, and offers a way to."""
+    hello = await probe.initialize({"auth": {"terminal": True}})
+    answer = await probe.ask("session/new", {"cwd": probe.cwd, "mcpServers": []})
+    if "error" not in answer.message:
+        not_applicable("the agent makes sessions without a login")
+    answer.failed(AUTH_REQUIRED)
+    require(methods_of(hello), "it offers no way to log in")
+
+
+@check("U3", "logging-out")
+async def logging_out(probe: Probe) -> None:
+    """After `logout` an agent that wants somebody to log in wants that again."""
+    await probe.initialize()
+    probe.needs("auth.logout")
+    params: dict[str, Any] = {"cwd": probe.cwd, "mcpServers": []}
+    first = await probe.ask("session/new", params)
+    if first.code == AUTH_REQUIRED and probe.prompts.login is not None:
+        await probe.log_in(probe.prompts.login)
+        (await probe.ask("session/new", params)).succeeded()
+    (await probe.ask("logout")).succeeded()
+    if first.code == AUTH_REQUIRED:
+        (await probe.ask("session/new", params)).failed(AUTH_REQUIRED)
 
 
 @check("U2", "logging-in-at-a-terminal")

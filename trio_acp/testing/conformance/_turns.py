@@ -47,21 +47,83 @@ async def was_cancelled(probe: Probe, id: Any) -> int:
 
 
 def written(probe: Probe) -> bool:
-    return os.path.exists(os.path.join(probe.cwd, probe.prompts.written))
+    """Tell whether the agent has done what it asks permission for."""
+    return probe.prompts.written is not None and os.path.exists(
+        os.path.join(probe.cwd, probe.prompts.written)
+    )
+
+
+def needs_to_see(probe: Probe) -> None:
+    """Give up where nothing can be seen of what the agent has permission for."""
+    if probe.prompts.written is None:
+        not_applicable("it is not known what the agent writes when it has permission")
 
 
 @check("T2", "a-turn")
 async def a_turn(probe: Probe) -> None:
-    """What the agent says in a turn comes before the answer, which has a known reason to stop."""
+    """What the agent says in a turn comes before the answer."""
     session = await probe.new_session()
     before = len(probe.messages)
     answer = await probe.answer(await probe.start_prompt(session, probe.prompts.hello))
-    reason = answer.result["stopReason"]
-    require(reason in KNOWN_REASONS, f"the reason {reason!r} is unknown")
+    answer.succeeded()
     require(probe.content_updates(session, before, answer.index), "nothing came before the answer")
+
+
+@check("T2", "nothing-behind-the-answer", required=False)
+async def nothing_behind_the_answer(probe: Probe) -> None:
+    """Nothing that belongs to a turn comes behind its answer."""
+    session = await probe.new_session()
+    answer = await probe.answer(await probe.start_prompt(session, probe.prompts.hello))
     await probe.sync()
     late = probe.content_updates(session, answer.index)
     require(not late, f"{len(late)} updates of the turn came behind its answer")
+
+
+@check("T3", "the-reason-to-stop")
+async def the_reason_to_stop(probe: Probe) -> None:
+    """A turn that ends by itself has a reason to stop that the protocol knows, and not `cancelled`."""
+    session = await probe.new_session()
+    reason = await probe.prompt(session, probe.prompts.hello)
+    require(reason in KNOWN_REASONS, f"the reason {reason!r} is not in the protocol")
+    require(reason != "cancelled", "a turn was answered cancelled that nobody has cancelled")
+
+
+@check("T4", "tool-calls")
+async def tool_calls(probe: Probe) -> None:
+    """Each tool call of a session has an id of its own."""
+    session = await probe.new_session()
+    probe.on["session/request_permission"] = allow
+    for _ in range(2):
+        await probe.prompt(session, probe.prompts.write, "ask for permission")
+    made: list[str] = []
+    for update in probe.content_updates(session):
+        if update["sessionUpdate"] == "tool_call":
+            made.append(update["toolCallId"])
+        elif update["sessionUpdate"] == "tool_call_update" and update["toolCallId"] not in made:
+            # One for an unknown id creates it.
+            made.append(update["toolCallId"])
+    if not made:
+        not_applicable("the agent reports no tool calls")
+    twice = {id for id in made if made.count(id) > 1}
+    require(not twice, f"two tool calls have the id {', '.join(map(repr, sorted(twice)))}")
+
+
+@check("T5", "message-ids")
+async def message_ids(probe: Probe) -> None:
+    """Where pieces of a message have ids, another message has another one."""
+    session = await probe.new_session()
+    owners: dict[str, tuple[int, str]] = {}
+    for turn in range(2):
+        before = len(probe.messages)
+        await probe.say_hello(session)
+        for update in probe.content_updates(session, before):
+            id = update.get("messageId")
+            if id is not None:
+                owner = (turn, update["sessionUpdate"])
+                seen = owners.setdefault(id, owner)
+                require(seen == owner, f"the id {id!r:.100} is that of two messages: {seen!r} and {owner!r}")
+    if not owners:
+        not_applicable("the agent gives its messages no ids")
 
 
 @check("T1", "links")
@@ -70,10 +132,10 @@ async def links(probe: Probe) -> None:
     session = await probe.new_session()
     link = {"type": "resource_link", "name": "notes", "uri": f"file://{probe.cwd}/notes.txt"}
     params = probe.prompt_params(session, probe.prompts.hello, link)
-    (await probe.ask("session/prompt", params)).result  # noqa: B018 - it has to be one
+    (await probe.ask("session/prompt", params)).succeeded()
 
 
-@check("T1", "content-that-is-excluded")
+@check("T1", "content-that-is-excluded", required=False)
 async def content_that_is_excluded(probe: Probe) -> None:
     """Content that the agent does not advertise is refused with -32602, and the session lives."""
     session = await probe.new_session()
@@ -164,7 +226,7 @@ async def cancelling_while_it_asks(probe: Probe) -> None:
     require(not written(probe), "the file was written without permission")
 
 
-@check("X3", "cancelling-nothing")
+@check("X3", "cancelling-nothing", required=False)
 async def cancelling_nothing(probe: Probe) -> None:
     """A cancellation where no turn runs, or for an unknown session, is ignored."""
     session = await probe.new_session()
@@ -175,7 +237,7 @@ async def cancelling_nothing(probe: Probe) -> None:
     await probe.say_hello(session)
 
 
-@check("X4", "cancelling-a-request")
+@check("X4", "cancelling-a-request", required=False)
 async def cancelling_a_request(probe: Probe) -> None:
     """A request that is cancelled by its id is answered: with a result, or with -32800."""
     session = await probe.new_session()
@@ -187,7 +249,7 @@ async def cancelling_a_request(probe: Probe) -> None:
     await probe.say_hello(session)
 
 
-@check("X4", "cancelling-unknown-requests")
+@check("X4", "cancelling-unknown-requests", required=False)
 async def cancelling_unknown_requests(probe: Probe) -> None:
     """The cancellation of a request that is unknown, or has been answered, is ignored."""
     session = await probe.new_session()
@@ -200,7 +262,7 @@ async def cancelling_unknown_requests(probe: Probe) -> None:
     await probe.say_hello(session)
 
 
-@check("X5", "cancelling-cascades")
+@check("X5", "cancelling-cascades", required=False)
 async def cancelling_cascades(probe: Probe) -> None:
     """An agent whose turn is cancelled withdraws what it has asked, and does not wait for the answer."""
     session = await probe.new_session()
@@ -220,6 +282,7 @@ async def cancelling_cascades(probe: Probe) -> None:
 @check("P1", "an-allowance")
 async def an_allowance(probe: Probe) -> None:
     """With permission the agent does what it has asked for."""
+    needs_to_see(probe)
     session = await probe.new_session()
     probe.on["session/request_permission"] = allow
     await probe.prompt(session, probe.prompts.write, "ask for permission")
@@ -230,6 +293,7 @@ async def an_allowance(probe: Probe) -> None:
 @check("P1", "a-rejection")
 async def a_rejection(probe: Probe) -> None:
     """A rejection is no permission."""
+    needs_to_see(probe)
     session = await probe.new_session()
     probe.on["session/request_permission"] = reject
     await probe.prompt(session, probe.prompts.write, "ask for permission")
@@ -238,9 +302,10 @@ async def a_rejection(probe: Probe) -> None:
     await probe.say_hello(session)
 
 
-@check("P1", "what-was-never-offered")
+@check("P1", "what-was-never-offered", required=False)
 async def what_was_never_offered(probe: Probe) -> None:
     """An option that was not offered is no permission; nor is an outcome that nobody knows, or an error."""
+    needs_to_see(probe)
     session = await probe.new_session()
     for outcome in ({"outcome": "selected", "optionId": "never offered"}, {"outcome": "no such outcome"}):
         probe.on["session/request_permission"] = {"outcome": outcome}
@@ -254,13 +319,22 @@ async def what_was_never_offered(probe: Probe) -> None:
 
 @check("P2", "options")
 async def options(probe: Probe) -> None:
-    """The options of a permission request have ids of their own, names and kinds; one of them rejects."""
+    """The options of a permission request have ids of their own."""
     session = await probe.new_session()
     id, request = await asking_turn(probe, session)
     offered = request["params"]["options"]
     ids = [option["optionId"] for option in offered]
     require(ids and len(set(ids)) == len(ids), f"the ids of the options are {ids!r}")
-    kinds = [option["kind"] for option in offered]
+    await probe.reply(request, CANCELLED)
+    await probe.answer(id)
+
+
+@check("P2", "a-way-to-reject", required=False)
+async def a_way_to_reject(probe: Probe) -> None:
+    """One of the options of a permission request rejects."""
+    session = await probe.new_session()
+    id, request = await asking_turn(probe, session)
+    kinds = [option["kind"] for option in request["params"]["options"]]
     require(any(kind.startswith("reject") for kind in kinds), f"none of {kinds!r} rejects")
     await probe.reply(request, CANCELLED)
     await probe.answer(id)

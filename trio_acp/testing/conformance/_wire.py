@@ -28,7 +28,7 @@ def introduction(probe: Probe) -> dict[str, Any]:
     return probe.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}, "clientInfo": info})
 
 
-@check("W1", "carriage-returns")
+@check("W1", "carriage-returns", required=False)
 async def carriage_returns(probe: Probe) -> None:
     """A carriage return before the end of a line is accepted."""
     request = introduction(probe)
@@ -36,7 +36,7 @@ async def carriage_returns(probe: Probe) -> None:
     require((await probe.answer(request["id"])).result, "initialize has no result")
 
 
-@check("W1", "blank-lines")
+@check("W1", "blank-lines", required=False)
 async def blank_lines(probe: Probe) -> None:
     """Blank lines are skipped."""
     request = introduction(probe)
@@ -71,7 +71,7 @@ async def several_messages_at_once(probe: Probe) -> None:
         (await probe.answer(request["id"])).failed(METHOD_NOT_FOUND)
 
 
-@check("W1", "last-line-without-an-end")
+@check("W1", "last-line-without-an-end", required=False)
 async def last_line_without_an_end(probe: Probe) -> None:
     """A last line that has no end is read all the same when the input ends."""
     await probe.initialize()
@@ -99,7 +99,7 @@ async def ids_come_back(probe: Probe) -> None:
         (await probe.answer(id)).failed(METHOD_NOT_FOUND)
 
 
-@check("W3", "null-is-an-id")
+@check("W3", "null-is-an-id", required=False)
 async def null_is_an_id(probe: Probe) -> None:
     """A request whose id is null is answered."""
     await probe.initialize()
@@ -107,7 +107,7 @@ async def null_is_an_id(probe: Probe) -> None:
     (await probe.answer(None)).failed()
 
 
-@check("W3", "other-ids-are-refused")
+@check("W3", "other-ids-are-refused", required=False)
 async def other_ids_are_refused(probe: Probe) -> None:
     """An id that is a fraction, a bool, an array or an object makes an invalid request."""
     await probe.initialize()
@@ -141,7 +141,7 @@ async def no_utf8(probe: Probe) -> None:
     await probe.sync()
 
 
-@check("W4", "depth")
+@check("W4", "depth", required=False)
 async def depth(probe: Probe) -> None:
     """JSON that is nested a hundred thousand times does no harm."""
     await probe.initialize()
@@ -159,7 +159,7 @@ async def scalars(probe: Probe) -> None:
     probe.nothing_nameless(1)
 
 
-@check("W4", "batches")
+@check("W4", "batches", required=False)
 async def batches(probe: Probe) -> None:
     """A batch is answered with a single -32600 whose id is null; there are no batches."""
     await probe.initialize()
@@ -179,6 +179,15 @@ async def methods_that_are_no_strings(probe: Probe) -> None:
     (await probe.answer(id)).failed(-32600)
 
 
+@check("W4", "no-message", required=False)
+async def no_message(probe: Probe) -> None:
+    """An object that is neither a call nor an answer is answered with -32600."""
+    await probe.initialize()
+    id = probe.request(UNKNOWN)["id"]
+    await probe.send({"jsonrpc": "2.0", "id": id})
+    (await probe.answer(id)).failed(-32600)
+
+
 @check("W4", "unknown-methods")
 async def unknown_methods(probe: Probe) -> None:
     """A request for an unknown method is answered with -32601."""
@@ -186,21 +195,33 @@ async def unknown_methods(probe: Probe) -> None:
     (await probe.ask("session/no_such_method")).failed(METHOD_NOT_FOUND)
 
 
-@check("W4", "params-that-do-not-fit")
-async def params_that_do_not_fit(probe: Probe) -> None:
-    """Parameters that do not fit are answered with -32602, and the error names the field."""
-    session = await probe.new_session()
-    cases: list[tuple[str, dict[str, Any], str]] = [
+def misfits(session: str) -> list[tuple[str, dict[str, Any], str]]:
+    """Return parameters that do not fit: the method, them, and the field."""
+    return [
         ("session/new", {"cwd": 5, "mcpServers": []}, "cwd"),
         ("session/prompt", {"sessionId": session}, "prompt"),
         ("session/prompt", {"sessionId": session, "prompt": "text"}, "prompt"),
         ("session/prompt", {"sessionId": 5, "prompt": []}, "sessionId"),
         ("session/prompt", {"sessionId": session, "prompt": [{"type": "text"}]}, "text"),
     ]
-    for method, params, field in cases:
-        error = (await probe.ask(method, params)).failed(-32602)
-        require(field in json.dumps(error), f"the error does not name {field}: {error!r:.200}")
+
+
+@check("W4", "params-that-do-not-fit")
+async def params_that_do_not_fit(probe: Probe) -> None:
+    """Parameters that do not fit are answered with -32602, and the session lives."""
+    session = await probe.new_session()
+    for method, params, _ in misfits(session):
+        (await probe.ask(method, params)).failed(-32602)
     await probe.say_hello(session)
+
+
+@check("W4", "the-field-that-does-not-fit", required=False)
+async def the_field_that_does_not_fit(probe: Probe) -> None:
+    """An error for parameters that do not fit names the field."""
+    session = await probe.new_session()
+    for method, params, field in misfits(session):
+        error = (await probe.ask(method, params)).failed()
+        require(field in json.dumps(error), f"the error does not name {field}: {error!r:.200}")
 
 
 @check("W4", "params-that-are-no-object")
@@ -227,7 +248,7 @@ async def unknown_notifications(probe: Probe) -> None:
     await probe.say_hello(session)
 
 
-@check("W6", "answers-to-nothing")
+@check("W6", "answers-to-nothing", required=False)
 async def answers_to_nothing(probe: Probe) -> None:
     """An answer that nobody waits for is ignored."""
     session = await probe.new_session()
@@ -238,7 +259,7 @@ async def answers_to_nothing(probe: Probe) -> None:
     await probe.say_hello(session)
 
 
-@check("W6", "answers-that-say-both")
+@check("W6", "answers-that-say-both", required=False)
 async def answers_that_say_both(probe: Probe) -> None:
     """An answer with a result and an error fails that request, and the turn comes to an end."""
     session = await probe.new_session()
@@ -275,7 +296,7 @@ async def unknown_fields(probe: Probe) -> None:
     require(answer.result["stopReason"] != "cancelled", "the turn was cancelled")
 
 
-@check("W9", "lenient-fields")
+@check("W9", "lenient-fields", required=False)
 async def lenient_fields(probe: Probe) -> None:
     """Fields of which the schema says that they may be malformed fall back to their defaults."""
     # Not by `initialize`: what is offered here is odd on purpose.
@@ -287,7 +308,7 @@ async def lenient_fields(probe: Probe) -> None:
     require((await probe.ask("initialize", params)).result, "initialize has no result")
 
 
-@check("W11", "ends-with-its-input")
+@check("W11", "ends-with-its-input", required=False)
 async def ends_with_its_input(probe: Probe) -> None:
     """When its input ends the agent exits by itself, with status 0."""
     await probe.new_session()
@@ -296,7 +317,7 @@ async def ends_with_its_input(probe: Probe) -> None:
     require(status == 0, f"its exit status is {status}")
 
 
-@check("W11", "ends-with-its-input-in-a-turn")
+@check("W11", "ends-with-its-input-in-a-turn", required=False)
 async def ends_with_its_input_in_a_turn(probe: Probe) -> None:
     """When its input ends while a turn runs the agent exits by itself, with status 0."""
     session = await probe.new_session()
@@ -308,7 +329,7 @@ async def ends_with_its_input_in_a_turn(probe: Probe) -> None:
     require(status == 0, f"its exit status is {status}")
 
 
-@check("W11", "ends-with-its-input-while-it-asks")
+@check("W11", "ends-with-its-input-while-it-asks", required=False)
 async def ends_with_its_input_while_it_asks(probe: Probe) -> None:
     """When its input ends while it waits for an answer the agent exits by itself, with status 0."""
     session = await probe.new_session()

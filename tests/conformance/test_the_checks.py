@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 
@@ -299,6 +300,19 @@ async def test_an_agent_that_ends_at_once_fails() -> None:
     (result,) = await run_checks(["true"], checks=[BY_NAME["W1-messages-in-pieces"]])
     assert result.outcome is Outcome.FAIL
     assert "closed its output" in result.message
+
+
+async def test_the_last_words_of_an_agent_that_ends_are_told() -> None:
+    result = await check("dies-of-junk", name="W4-no-json")
+    assert "; the last line on its stderr is '" in result.message
+
+
+async def test_an_agent_is_started_where_nothing_else_is_or_where_it_is_told(tmp_path: pathlib.Path) -> None:
+    for cwd in (None, str(tmp_path)):
+        command = ["sh", "-c", "pwd >&2"]
+        (result,) = await run_checks(command, cwd=cwd, checks=[BY_NAME["I2-its-introduction"]])
+        where = os.path.realpath(tmp_path) if cwd else "acp-check-"
+        assert f"{where}" in result.message
 
 
 async def test_a_line_without_an_end_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,9 @@ MAX_MESSAGES: Final = 100_000
 NOT_ACTED_UPON: Final = {"W1", "W2", "W4"}
 """A call that breaks one of these is not made as it should be, so that nothing can be done with it."""
 
+LAST_WORDS_GRACE: Final = 1.0
+"""Seconds that the end of stderr is waited for when stdout has ended."""
+
 HOLD: Final = object()
 """A client's answer that does not come."""
 
@@ -288,9 +291,15 @@ class Probe:
                 if found:
                     return found
                 if self._output_ended.is_set():
-                    raise Broken(f"the agent closed its output before {what}")
+                    raise Broken(f"the agent closed its output before {what}{await self._last_words()}")
                 await self._changed.wait()
         raise Broken(f"no {what} within {self.limit:g} s")
+
+    async def _last_words(self) -> str:
+        with trio.move_on_after(LAST_WORDS_GRACE):
+            await self._process.stderr_ended.wait()
+        lines = [line.strip() for line in self._process.stderr_tail.splitlines() if line.strip()]
+        return f"; the last line on its stderr is {lines[-1]!r:.200}" if lines else ""
 
     def more_than(self, count: int) -> bool:
         """Return whether the agent has sent more than so many messages."""

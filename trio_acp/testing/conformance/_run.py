@@ -51,13 +51,14 @@ async def run_checks(
     *,
     prompts: Prompts | None = None,
     checks: Sequence[Check] = CHECKS,
+    cwd: str | None = None,
     env: Mapping[str, str | None] | None = None,
     limit: float = DEFAULT_LIMIT,
     on_result: Callable[[CheckResult], object] | None = None,
 ) -> list[CheckResult]:
     """Run checks on an agent, one after the other, each on a process of its own.
 
-    Each has a directory of its own for its sessions, empty but for one small file. All that the agent says is
+    Each has a directory of its own for its sessions, empty but for small files. All that the agent says is
     judged by a `Referee` besides. A check that is not over after `WAITS_OF_A_CHECK` times the limit has
     failed. Cancellation: ends the agent that runs, and the rest is left undone.
 
@@ -65,6 +66,7 @@ async def run_checks(
         command: the program that starts the agent, and its arguments.
         prompts: what to say to it; None for a greeting, which leaves many checks not applicable.
         checks: which checks to run.
+        cwd: where the agent is started; None for the directory of each check.
         env: laid over the environment; a value of None removes a variable.
         limit: seconds that each answer is waited for.
         on_result: called with each result as it comes.
@@ -80,7 +82,7 @@ async def run_checks(
         raise ValueError("the command is empty; give the program that starts the agent")
     results: list[CheckResult] = []
     for check in checks:
-        result = await _run(check, command, prompts or Prompts(), env, limit)
+        result = await _run(check, command, prompts or Prompts(), cwd, env, limit)
         results.append(result)
         if on_result is not None:
             on_result(result)
@@ -91,12 +93,16 @@ async def _run(
     check: Check,
     command: Sequence[str],
     prompts: Prompts,
+    cwd: str | None,
     env: Mapping[str, str | None] | None,
     limit: float,
 ) -> CheckResult:
-    with tempfile.TemporaryDirectory(prefix="acp-check-") as made:
+    # What the agent has left running may still write there.
+    with tempfile.TemporaryDirectory(prefix="acp-check-", ignore_cleanup_errors=True) as made:
         directory = _furnish(made)
-        process = AgentProcess(command[0], command[1:], env=env, shutdown_grace=min(limit, 2.0))
+        process = AgentProcess(
+            command[0], command[1:], cwd=cwd or directory, env=env, shutdown_grace=min(limit, 2.0)
+        )
         probe = Probe(process, directory, prompts, limit)
         outcome, message = Outcome.PASS, ""
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import sys
 
@@ -311,8 +310,8 @@ async def test_an_agent_is_started_where_nothing_else_is_or_where_it_is_told(tmp
     for cwd in (None, str(tmp_path)):
         command = ["sh", "-c", "pwd >&2"]
         (result,) = await run_checks(command, cwd=cwd, checks=[BY_NAME["I2-its-introduction"]])
-        where = os.path.realpath(tmp_path) if cwd else "acp-check-"
-        assert f"{where}" in result.message
+        where = str(tmp_path) if cwd else "acp-check-"
+        assert where in result.message
 
 
 async def test_a_line_without_an_end_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,9 +323,10 @@ async def test_a_line_without_an_end_is_not_read_for_ever(monkeypatch: pytest.Mo
 
 async def test_a_flood_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trio_acp.testing.conformance._probe.MAX_MESSAGES", 1)
-    result = await check(name="W3-ids-come-back")
+    result = await check(name="W1-messages-in-pieces")
     assert result.outcome is Outcome.FAIL
-    assert result.transcript[-1] == "-- that is more than is read"
+    assert "closed its output before answer to _conformance/are_you_there" in result.message
+    assert "-- that is more than is read" in result.transcript
 
 
 async def test_an_agent_that_has_gone_is_neither_written_to_nor_read() -> None:

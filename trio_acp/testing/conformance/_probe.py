@@ -159,17 +159,19 @@ class Probe:
     async def read(self) -> None:
         """Read what the agent writes, and answer what it asks, to the end of its output."""
         buffer = bytearray()
-        while data := await self._receive():
-            buffer += data
-            *lines, rest = buffer.split(b"\n")
-            buffer = bytearray(rest)
-            for line in lines:
-                await self._take_line(bytes(line))
-            if len(buffer) > MAX_LINE_BYTES or len(self.messages) > MAX_MESSAGES:
-                self._note("--", "that is more than is read")
+        while len(buffer) <= MAX_LINE_BYTES and len(self.messages) <= MAX_MESSAGES:
+            data = await self._receive()
+            if not data:
+                if buffer.strip():
+                    self._blame("W1", f"the output ends in the middle of a line: {bytes(buffer)!r:.200}")
                 break
-        if buffer.strip():
-            self._blame("W1", f"the output ends in the middle of a line: {bytes(buffer)!r:.200}")
+            first, *more = data.split(b"\n")
+            buffer += first
+            for piece in more:
+                await self._take_line(bytes(buffer))
+                buffer = bytearray(piece)
+        else:
+            self._note("--", "that is more than is read")
         self._output_ended.set()
         self._change()
 
@@ -298,7 +300,7 @@ class Probe:
     async def _last_words(self) -> str:
         with trio.move_on_after(LAST_WORDS_GRACE):
             await self._process.stderr_ended.wait()
-        lines = [line.strip() for line in self._process.stderr_tail.splitlines() if line.strip()]
+        lines = [line.strip() for line in self._process.stderr_tail().splitlines() if line.strip()]
         return f"; the last line on its stderr is {lines[-1]!r:.200}" if lines else ""
 
     def more_than(self, count: int) -> bool:

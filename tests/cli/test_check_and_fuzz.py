@@ -14,29 +14,90 @@ from tests.cli.terminals import run_command
 TINY = shlex.join([sys.executable, "-S", str(pathlib.Path(__file__).with_name("tiny_agent.py"))])
 
 
+SMALL = pathlib.Path(__file__).parents[1] / "conformance" / "small_agent.py"
+
+
+def small(*mistakes: str) -> str:
+    """The command line of an agent that does all that is asked for, but for its mistakes."""
+    return shlex.join([sys.executable, "-I", "-S", str(SMALL), *mistakes])
+
+
 async def test_a_good_agent_passes_and_the_report_says_so_twice(tmp_path: pathlib.Path) -> None:
     report = tmp_path / "report.json"
+    only = [word for each in ("W3", "U", "X2-cancelling") for word in ("--only", each)]
     done = await run_command(
-        "check", "--agent", TINY, "--json", str(report), "--patience", "20", cwd=tmp_path
+        "check", "--agent", small(), "--prompt-slow", "slow", *only, "--json", str(report), cwd=tmp_path
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    *lines, summary = done.stdout.splitlines()
-    assert summary == f"{len(lines) - 2} passed, 0 failed, 2 skipped"
-    assert "skip S3   sessions are listed: the agent does not offer sessionCapabilities.list" in lines
-    kept = json.loads(report.read_text())
-    assert [each["outcome"][:2] for each in kept["results"]] == [
-        line[:2].lower().replace("ok", "pa") for line in lines
+    assert done.stdout.splitlines() == [
+        "Wire (W)",
+        "  ok    W3-ids-come-back",
+        "  ok    W3-null-is-an-id",
+        "  ok    W3-other-ids-are-refused",
+        "Logging in (U)",
+        "  ok    U1-ways-to-log-in",
+        "  n/a   U1-logging-in: no way to log in is known that needs nobody's help",
+        "  n/a   U3-sessions-before-a-login: the agent makes sessions without a login",
+        "  n/a   U3-logging-out: the agent does not advertise auth.logout",
+        "  ok    U2-logging-in-at-a-terminal",
+        "Cancellation (X)",
+        "  ok    X2-cancelling",
+        "",
+        "6 passed, 0 failed, 0 weak, 3 not applicable",
     ]
+    kept = json.loads(report.read_text())
+    assert kept["passed"] is True
+    assert kept["counts"] == {"passed": 6, "failed": 0, "weak": 0, "notApplicable": 3}
+    assert [each["name"] for each in kept["results"]][-1] == "X2-cancelling"
+    assert kept["results"][0]["transcript"]
 
 
-async def test_a_bad_agent_fails_the_check_that_it_fails(tmp_path: pathlib.Path) -> None:
-    bad = tmp_path / "bad.py"
-    # It stays until its input ends: its line is then read before anything is written to it.
-    bad.write_text("import sys\nprint('Welcome!', flush=True)\nsys.stdin.read()")
-    done = await run_command("check", "--agent", shlex.join([sys.executable, "-S", str(bad)]), cwd=tmp_path)
+async def test_a_mistake_is_told_and_counts_if_the_protocol_demands_it(tmp_path: pathlib.Path) -> None:
+    arguments = ["--agent", small("ids-are-strings", "no-null-ids"), "--only", "W3", "--patience", "2"]
+    done = await run_command("check", *arguments, cwd=tmp_path)
     assert done.returncode == 1
-    assert "FAIL I2   initialize is answered with the version that was asked for: " in done.stdout
-    assert "0 passed, " in done.stdout
+    assert "  FAIL  W3-ids-come-back: Ids come back with their exact type" in done.stdout
+    assert "          no answer to _conformance/no_such_method within 2 s" in done.stdout
+    weak = ["--agent", small("no-blank-lines"), "--only", "W1-blank-lines", "--patience", "20"]
+    done = await run_command("check", *weak, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "  weak  W1-blank-lines: Blank lines are skipped\n" in done.stdout
+    assert done.stdout.endswith("0 passed, 0 failed, 1 weak, 0 not applicable\n")
+    assert (await run_command("check", *weak, "--strict", cwd=tmp_path)).returncode == 1
+
+
+async def test_the_checks_are_listed_without_an_agent(tmp_path: pathlib.Path) -> None:
+    done = await run_command("check", "--list", "--only", "I4", "--only", "I2-its-introduction", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    subject, first, *rest = done.stdout.splitlines()
+    assert subject == "Introduction (I)"
+    assert first.startswith("  I2-its-introduction: What the agent says about itself")
+    assert all(line.endswith(" (not demanded)") for line in rest)
+    assert len(rest) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: --agent"),
+        (["--agent", "true", "--only", "Z9"], "there is no check 'Z9'"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused(
+    tmp_path: pathlib.Path, arguments: list[str], message: str
+) -> None:
+    done = await run_command("check", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+async def test_names_of_files_in_the_command_belong_to_where_it_was_given(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "agent.py").write_bytes(SMALL.read_bytes())
+    (tmp_path / "run").write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    (tmp_path / "run").chmod(0o755)
+    done = await run_command("check", "--agent", "./run agent.py", "--only", "S1", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "3 passed" in done.stdout
 
 
 async def test_fuzzing_a_good_agent_says_what_was_tried(tmp_path: pathlib.Path) -> None:

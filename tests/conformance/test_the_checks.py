@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import shlex
 import sys
 
 import pytest
@@ -312,6 +314,15 @@ async def test_an_agent_is_started_where_nothing_else_is_or_where_it_is_told(tmp
         (result,) = await run_checks(command, cwd=cwd, checks=[BY_NAME["I2-its-introduction"]])
         where = str(tmp_path) if cwd else "acp-check-"
         assert where in result.message
+
+
+async def test_no_process_is_left_of_an_agent_that_does_not_end(tmp_path: pathlib.Path) -> None:
+    note = tmp_path / "pid"
+    agent = shlex.join([sys.executable, "-I", "-S", str(SMALL_AGENT), "stays"])
+    command = ["sh", "-c", f"echo $$ > {shlex.quote(str(note))}; exec {agent}"]
+    await run_checks(command, checks=[BY_NAME["I2-its-introduction"]])
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
 
 
 async def test_a_line_without_an_end_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

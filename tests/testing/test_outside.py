@@ -12,15 +12,10 @@ from typing import Any
 import pytest
 import trio
 
-from trio_acp import AuthRequired
 from trio_acp.agent import AgentApp, PromptContext
 from trio_acp.testing import (
-    CHECKS,
-    CheckResult,
     Failure,
-    Report,
     ScriptedAgent,
-    check_agent,
     fuzz_agent,
     make_steps,
     open_memory_pair,
@@ -83,116 +78,8 @@ def scripted(script: Callable[[ScriptedAgent], Awaitable[object]]) -> Callable[[
     return connect
 
 
-async def test_an_agent_of_this_library_passes_every_check(autojump_clock: Any) -> None:
-    seen: list[CheckResult] = []
-    report = await check_agent(serving(good_app), done=seen.append)
-    assert [(each.name, each.detail) for each in report.results if each.outcome != "passed"] == []
-    assert report.passed
-    assert (seen, len(seen)) == (report.results, len(CHECKS))
-    assert json.loads(json.dumps(report.to_json()))["passed"] is True
-
-
-async def test_what_an_agent_does_not_offer_is_skipped(autojump_clock: Any) -> None:
-    report = await check_agent(serving(lambda: good_app(closes=False)))
-    skipped = [each.detail for each in report.results if each.outcome == "skipped"]
-    assert skipped == [
-        "the agent does not offer sessionCapabilities.close",
-        "the agent does not offer sessionCapabilities.list",
-    ]
-    assert report.passed
-
-
-async def test_an_agent_that_wants_a_login_is_checked_as_far_as_that_goes(autojump_clock: Any) -> None:
-    def make() -> AgentApp:
-        app = good_app()
-
-        @app.on_new_session
-        async def new() -> None:
-            raise AuthRequired("log in")
-
-        return app
-
-    report = await check_agent(serving(make))
-    assert {each.detail for each in report.results if each.outcome == "skipped"} == {
-        "the agent wants a login first"
-    }
-    assert report.passed
-
-
-async def mute(agent: ScriptedAgent) -> None:
-    await trio.sleep_forever()
-
-
 async def gone(agent: ScriptedAgent) -> None:
     await agent.aclose()
-
-
-async def says(agent: ScriptedAgent, result: Any) -> None:
-    while (message := await agent.receive()) is not None:
-        if "id" in message:
-            await agent.reply(message, result)
-
-
-async def refuses(agent: ScriptedAgent) -> None:
-    while (message := await agent.receive()) is not None:
-        await agent.reply_error(message, -32603)
-
-
-@pytest.mark.parametrize(
-    ("script", "detail"),
-    [
-        (mute, "there was no answer within 30 seconds"),
-        (gone, "the agent ended the connection"),
-        (refuses, "a request was refused: -32603: no"),
-        (lambda agent: says(agent, {}), "W6"),
-        (lambda agent: says(agent, {"protocolVersion": 0}), "asked for version 1, the agent answered 0"),
-        (lambda agent: agent.send_raw(b"banner\n"), "W2"),
-    ],
-)
-async def test_a_bad_agent_is_told_what_is_wrong(autojump_clock: Any, script: Any, detail: str) -> None:
-    report = await check_agent(scripted(script))
-    assert not report.passed
-    assert detail in report.results[0].detail or detail in "".join(each.detail for each in report.results)
-
-
-async def test_a_broken_answer_is_a_failed_check(autojump_clock: Any) -> None:
-    async def lists_nothing(agent: ScriptedAgent) -> None:
-        await agent.introduce()
-        await agent.new_session()
-        await agent.reply(await agent.expect("session/list"), {"sessions": []})
-
-    async def cancelled_by_error(agent: ScriptedAgent) -> None:
-        await agent.introduce()
-        await agent.new_session()
-        prompt = await agent.prompt()
-        await agent.expect("session/cancel")
-        await agent.reply_error(prompt, -32603)
-
-    async def makes_none(agent: ScriptedAgent) -> None:
-        await agent.introduce()
-        await agent.reply_error(await agent.expect("session/new"), -32603, "full")
-
-    async def talks_first(agent: ScriptedAgent) -> None:
-        await agent.introduce()
-        await agent.notify("_note", {})
-        await agent.reply_error({"id": None}, -32700)
-        await agent.notify("_note", {})
-        await agent.receive()
-        await agent.reply_error({"id": "alive"}, -32601)
-
-    none = await check_agent(scripted(makes_none), seconds=5)
-    assert "a request was refused: -32603: full" in {each.detail for each in none.results}
-    talking = {
-        each.name: each.outcome for each in (await check_agent(scripted(talks_first), seconds=5)).results
-    }
-    assert talking["a line that is no JSON is answered -32700, and the connection lives"] == "passed"
-    by_error = await check_agent(scripted(cancelled_by_error), seconds=5)
-    details = {each.name: each.detail for each in by_error.results}
-    assert "answered with an error" in details["a cancelled turn ends as cancelled, and the session lives"]
-    assert "the agent ended" not in details["a turn ends with a stop reason"]
-    listed = await check_agent(scripted(lists_nothing), seconds=5)
-    assert [each.outcome for each in listed.results if each.name == "sessions are listed"] == ["passed"]
-    assert Report([]).passed
 
 
 async def test_fuzzing_a_good_agent_finds_nothing(autojump_clock: Any) -> None:

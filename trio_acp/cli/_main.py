@@ -33,6 +33,16 @@ __all__ = ["main"]
 MAX_WARNINGS: Final = 5
 """Warnings that are told: an agent with a cause for one has often many."""
 
+PROMPTS: Final = {
+    "slow": "work for a minute or more, with a message or a thought at once",
+    "write": "ask for permission, and then write a file",
+    "command": "run a command, after it has asked for permission",
+    "read": "read the file notes.txt",
+    "form": "ask for something with a form",
+    "link": "ask to open an address",
+}
+"""What else can be said to an agent that is checked, and what for."""
+
 DEMO: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); from trio_acp.demo import main; raise SystemExit(main())"
 )
@@ -143,11 +153,28 @@ def _parser() -> argparse.ArgumentParser:
         "check",
         help="check what an agent owes its clients",
         description="Check what an agent owes its clients, each thing in a run of its own. "
-        "Exit status 1 if a check fails.",
+        "Exit status 1 if a check fails that the protocol demands.",
+        epilog="An agent that nobody here knows has to be told in its own words what to do. Checks that need "
+        "words that are not given are not applicable.",
         allow_abbrev=False,
     )
-    _add_trial(check)
-    check.set_defaults(run=_check)
+    _add_trial(check, required=False)
+    for name, what in PROMPTS.items():
+        check.add_argument(f"--prompt-{name}", metavar="TEXT", help=f"a prompt that has the agent {what}")
+    check.add_argument("--written", metavar="FILE", help="the name of the file that --prompt-write writes")
+    check.add_argument("--login", metavar="ID", help="log in this way, which has to need nobody's help")
+    check.add_argument(
+        "--only",
+        metavar="CHECK",
+        action="append",
+        default=[],
+        help="only this check, or those of a rule (W3) or a subject (W); may be given several times",
+    )
+    check.add_argument("--list", action="store_true", help="list the checks, and run none")
+    check.add_argument(
+        "--strict", action="store_true", help="fail for what the protocol does not demand as well"
+    )
+    check.set_defaults(run=_check, parser=check)
 
     fuzz = commands.add_parser(
         "fuzz",
@@ -156,7 +183,7 @@ def _parser() -> argparse.ArgumentParser:
         "smallest such program. Exit status 1 if there is one.",
         allow_abbrev=False,
     )
-    _add_trial(fuzz)
+    _add_trial(fuzz, required=True)
     fuzz.add_argument(
         "--seconds", metavar="N", type=_seconds, default=60.0, help="how long to look (default: 60)"
     )
@@ -196,20 +223,19 @@ def _add_agent(parser: argparse.ArgumentParser, *, required: bool) -> None:
     )
 
 
-def _add_trial(parser: argparse.ArgumentParser) -> None:
+def _add_trial(parser: argparse.ArgumentParser, *, required: bool) -> None:
     parser.add_argument(
         "--agent",
         metavar="COMMAND",
         type=_command,
-        required=True,
+        required=required,
         help="command line that starts the agent",
     )
     parser.add_argument(
         "--cwd",
         metavar="DIR",
         type=_directory,
-        default=".",
-        help="directory to work in (default: this one)",
+        help="directory to start the agent in (default: an empty one of its own)",
     )
     parser.add_argument(
         "--prompt", metavar="TEXT", default="hello", help="what turns are started with (default: hello)"
@@ -308,10 +334,38 @@ def _sessions(arguments: argparse.Namespace, trouble: _Trouble) -> int:
 
 def _check(arguments: argparse.Namespace, trouble: _Trouble) -> int:
     # Not needed by the other commands, and not cheap.
-    from ._outside import CheckSettings, run_check
+    from trio_acp.testing.conformance import Prompts
 
+    from ._check import CheckSettings, choose_checks, list_checks, run_check
+
+    try:
+        checks = choose_checks(arguments.only)
+    except ValueError as error:
+        arguments.parser.error(str(error))
+    if arguments.list:
+        list_checks(checks, sys.stdout)
+        return OK
+    if arguments.agent is None:
+        arguments.parser.error("the following arguments are required: --agent")
+    prompts = Prompts(
+        hello=arguments.prompt,
+        slow=arguments.prompt_slow,
+        write=arguments.prompt_write,
+        written=arguments.written,
+        command=arguments.prompt_command,
+        read=arguments.prompt_read,
+        elicit=arguments.prompt_form,
+        link=arguments.prompt_link,
+        login=arguments.login,
+    )
     settings = CheckSettings(
-        arguments.agent, arguments.cwd, arguments.prompt, arguments.patience, arguments.json
+        _from_here(arguments.agent),
+        prompts,
+        checks,
+        arguments.cwd,
+        arguments.patience,
+        arguments.strict,
+        arguments.json,
     )
 
     async def run() -> int:
@@ -321,10 +375,10 @@ def _check(arguments: argparse.Namespace, trouble: _Trouble) -> int:
 
 
 def _fuzz(arguments: argparse.Namespace, trouble: _Trouble) -> int:
-    from ._outside import FuzzSettings, run_fuzz
+    from ._fuzz import FuzzSettings, run_fuzz
 
     settings = FuzzSettings(
-        arguments.agent,
+        _from_here(arguments.agent),
         arguments.cwd,
         arguments.prompt,
         arguments.patience,
@@ -339,6 +393,13 @@ def _fuzz(arguments: argparse.Namespace, trouble: _Trouble) -> int:
         return OK if await run_fuzz(settings, sys.stdout) else FAILED
 
     return _run(run, trouble, settings.command, None)
+
+
+def _from_here(words: Sequence[str]) -> list[str]:
+    """Make the names of files in a command absolute: it is run in another directory."""
+    program, *rest = words
+    found = [os.path.abspath(word) if os.path.isfile(word) else word for word in rest]
+    return [os.path.abspath(program) if os.path.dirname(program) else program, *found]
 
 
 def demo_command() -> list[str]:

@@ -1,7 +1,7 @@
 """For your own tests: peers that follow a script, spoiled streams, recordings, a referee for conversations.
 
-Nothing of it is imported by the library itself. `trio_acp.testing.strategies` needs Hypothesis, which the
-extra ``testing`` brings.
+Nothing of it is imported by the library itself. `trio_acp.testing.conformance` checks an agent from outside.
+`trio_acp.testing.strategies` needs Hypothesis, which the extra ``testing`` brings.
 """
 
 from __future__ import annotations
@@ -11,11 +11,6 @@ from trio_acp.transports import open_memory_pair as open_memory_pair
 
 from ._checkpoints import AtStep as AtStep
 from ._checkpoints import cancel_at_every_checkpoint as cancel_at_every_checkpoint
-from ._conformance import CHECKS as CHECKS
-from ._conformance import Check as Check
-from ._conformance import CheckResult as CheckResult
-from ._conformance import Report as Report
-from ._conformance import check_agent as check_agent
 from ._faults import NOISE_LINES as NOISE_LINES
 from ._faults import CoalescedStream as CoalescedStream
 from ._faults import CorruptedStream as CorruptedStream
@@ -61,14 +56,11 @@ from ._transcript import Transcript as Transcript
 
 __all__ = [
     "ALLOW_OR_REJECT",
-    "CHECKS",
     "FULL_AGENT",
     "FULL_CLIENT",
     "HOLD",
     "NOISE_LINES",
     "AtStep",
-    "Check",
-    "CheckResult",
     "CoalescedStream",
     "CorruptedStream",
     "DuplicatedStream",
@@ -91,7 +83,6 @@ __all__ = [
     "ReorderedStream",
     "Replay",
     "ReplayMismatch",
-    "Report",
     "ScriptedAgent",
     "ScriptedClient",
     "ScriptedPeer",
@@ -104,7 +95,6 @@ __all__ = [
     "assert_conversation_legal",
     "assert_nothing_left",
     "cancel_at_every_checkpoint",
-    "check_agent",
     "fuzz_agent",
     "leftovers",
     "make_steps",

@@ -9,19 +9,22 @@ import json
 import random
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeAlias, final
 
 import attrs
 import trio
 
-from ._conformance import CAPABILITIES, Connect
 from ._faults import NOISE_LINES
 from ._referee import IllegalConversation
-from ._roles import ScriptedClient
+from ._roles import FULL_CLIENT, ScriptedClient
 from ._scripted import PeerError
 from ._shapes import is_object
 
 __all__ = ["FAILURE_VERSION", "Failure", "FuzzReport", "fuzz_agent", "make_steps", "play_steps"]
+
+Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[trio.abc.Stream]]
+"""Starts the agent anew and connects to it; leaving the block ends it."""
 
 Step: TypeAlias = list[Any]
 """A name and its arguments, all of them JSON."""
@@ -31,6 +34,9 @@ FAILURE_VERSION: Final = 1
 
 MAX_STEPS: Final = 12
 """Steps of one program: longer ones find little more, and each costs the start of the agent."""
+
+CAPABILITIES: Final = {key: FULL_CLIENT[key] for key in ("session", "auth")}
+"""No files, no terminals, no forms: an agent that asks for them breaks I3."""
 
 ALIVE: Final = "_fuzz/alive"
 """A method that no agent has: any answer to it is a sign of life."""

@@ -1,8 +1,9 @@
-"""``trio-acp check`` and ``trio-acp fuzz``: an agent tried from outside, for its own test suite."""
+"""``trio-acp fuzz``: an agent tried from outside by chance, for its own test suite."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -12,53 +13,38 @@ from typing import Any, TextIO
 import attrs
 import trio
 
-from trio_acp.testing import (
-    CheckResult,
-    Failure,
-    check_agent,
-    fuzz_agent,
-    play_steps,
-)
+from trio_acp.testing import Failure, fuzz_agent, play_steps
 from trio_acp.transports import AgentProcess
 
 from ._text import one_line, plural
 
-__all__ = ["CheckSettings", "FuzzSettings", "run_check", "run_fuzz"]
+__all__ = ["FuzzSettings", "run_fuzz"]
 
 SHUTDOWN_GRACE = 1.0
 """Seconds that the agent has to exit between two programs: hundreds of them are run."""
 
 
 @attrs.frozen
-class CheckSettings:
-    """What to check.
-
-    Attributes:
-        command: the agent's program and its arguments.
-        cwd: the directory for sessions, absolute.
-        prompt: what turns are started with.
-        seconds: that one check, or one program, may take.
-        json: where to write the report as JSON; None for nowhere.
-    """
-
-    command: Sequence[str]
-    cwd: str
-    prompt: str
-    seconds: float
-    json: str | None
-
-
-@attrs.frozen
-class FuzzSettings(CheckSettings):
+class FuzzSettings:
     """What to fuzz.
 
     Attributes:
+        command: the agent's program and its arguments.
+        cwd: where it is started; None for an empty directory that goes when all is over.
+        prompt: what turns are started with.
+        seconds: that one program may take.
+        json: where to write the report as JSON; None for nowhere.
         seed: what the programs are made from.
         duration: seconds after which no program begins.
         failure: where a failure is kept.
         replay: a failure to play again instead; None to look for one.
     """
 
+    command: Sequence[str]
+    cwd: str | None
+    prompt: str
+    seconds: float
+    json: str | None
     seed: int
     duration: float
     failure: str
@@ -68,10 +54,8 @@ class FuzzSettings(CheckSettings):
 class _Connection(AbstractAsyncContextManager[trio.abc.Stream]):
     """A run of the agent, from its start to its end."""
 
-    def __init__(self, settings: CheckSettings) -> None:
-        self._process = AgentProcess(
-            settings.command[0], settings.command[1:], cwd=settings.cwd, shutdown_grace=SHUTDOWN_GRACE
-        )
+    def __init__(self, command: Sequence[str], cwd: str) -> None:
+        self._process = AgentProcess(command[0], command[1:], cwd=cwd, shutdown_grace=SHUTDOWN_GRACE)
         self._manager = trio.open_nursery()
 
     async def __aenter__(self) -> trio.abc.Stream:
@@ -90,40 +74,21 @@ class _Connection(AbstractAsyncContextManager[trio.abc.Stream]):
         return await self._manager.__aexit__(kind, error, trace)  # noqa: ASYNC102 - shielded and bounded in itself
 
 
-async def run_check(settings: CheckSettings, out: TextIO) -> bool:
-    """Run all checks, write how each went, and return whether none failed."""
-
-    def write(result: CheckResult) -> None:
-        sign = {"passed": "ok  ", "failed": "FAIL", "skipped": "skip"}[result.outcome]
-        detail = f": {one_line(result.detail)}" if result.detail else ""
-        out.write(f"{sign} {result.rule:4} {result.name}{detail}\n")
-        out.flush()
-
-    report = await check_agent(
-        lambda: _Connection(settings),
-        cwd=settings.cwd,
-        prompt=settings.prompt,
-        seconds=settings.seconds,
-        done=write,
-    )
-    count = dict.fromkeys(("passed", "failed", "skipped"), 0)
-    for result in report.results:
-        count[result.outcome] += 1
-    out.write(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped\n")
-    _write_json(settings.json, report.to_json())
-    return report.passed
-
-
 async def run_fuzz(settings: FuzzSettings, out: TextIO) -> bool:
     """Look for a program that breaks the agent, or play one again; return whether the agent stood it."""
+    # Nobody knows what an agent does when chance tells it to; what it left running may still write there.
+    with tempfile.TemporaryDirectory(prefix="acp-fuzz-", ignore_cleanup_errors=True) as made:
+        return await _run_fuzz(settings, str(await trio.Path(made).resolve()), out)
 
+
+async def _run_fuzz(settings: FuzzSettings, directory: str, out: TextIO) -> bool:
     def connect() -> _Connection:
-        return _Connection(settings)
+        return _Connection(settings.command, settings.cwd or directory)
 
     if settings.replay is not None:
         kept = Failure.from_json(json.loads(await trio.Path(settings.replay).read_text(encoding="utf-8")))
         failure = await play_steps(
-            connect, kept.steps, cwd=settings.cwd, prompt=settings.prompt, seconds=settings.seconds
+            connect, kept.steps, cwd=directory, prompt=settings.prompt, seconds=settings.seconds
         )
         programs = 1
     else:
@@ -131,7 +96,7 @@ async def run_fuzz(settings: FuzzSettings, out: TextIO) -> bool:
             connect,
             seed=settings.seed,
             seconds=settings.duration,
-            cwd=settings.cwd,
+            cwd=directory,
             prompt=settings.prompt,
             answer_seconds=settings.seconds,
         )

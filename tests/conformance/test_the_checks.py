@@ -290,7 +290,7 @@ async def test_a_check_of_an_agent_that_does_not_read_comes_to_an_end() -> None:
 
 async def test_a_broken_rule_is_told_besides_what_the_check_is_about() -> None:
     result = await check("half-a-line", "status-3", name="W11-ends-with-its-input")
-    assert result.message.startswith("its exit status is 3; besides, W1: the output ends in the middle")
+    assert result.message.startswith("its exit status is 3; besides, W1: half a line at the end")
     # Nobody demands the exit status, but whole lines.
     assert result.required
     result = await check("status-3", name="W11-ends-with-its-input")

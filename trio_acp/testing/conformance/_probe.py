@@ -9,7 +9,7 @@ from typing import Any, Final, final
 import attrs
 import trio
 
-from trio_acp.testing import Entry, Referee, Transcript
+from trio_acp.testing import Entry, Referee, Transcript, Violation
 from trio_acp.transports import AgentProcess
 
 from ._model import Broken, Prompts, is_object, look_up, not_applicable, require
@@ -138,13 +138,12 @@ class Probe:
         does not stand here is refused as unknown; only permission can be asked of every client."""
         self.hello: dict[str, Any] = {}
         """The answer to ``initialize``."""
-        self.violations: list[tuple[str, str]] = []
-        """The rules that the agent has broken, whatever the check is about: their tags, and what is wrong."""
+        self.violations: list[Violation] = []
+        """The rules that the agent has broken, whatever the check is about."""
         self.any_id = False
         """Answers may have ids that were never sent, since what was sent has none that is good."""
         self._said = Transcript(seen_at="client")
         self._referee = Referee(seen_at="client")
-        self._closed = False
         self._process = process
         self._next_id = 0
         self._answers: dict[tuple[str, Any], Answer] = {}
@@ -163,7 +162,8 @@ class Probe:
             data = await self._receive()
             if not data:
                 if buffer.strip():
-                    self._blame("W1", f"the output ends in the middle of a line: {bytes(buffer)!r:.200}")
+                    self._referee.unfinished_line("agent", bytes(buffer))
+                    self.violations += self._referee.violations[-1:]
                 break
             first, *more = data.split(b"\n")
             buffer += first
@@ -201,18 +201,8 @@ class Probe:
         del self._said.entries[:]
         self._note("->" if entry.sender == "client" else "<-", (entry.line or b"").decode("utf-8", "replace"))
         broken = [each for each in self._referee.see(entry) if each.side == "agent"]
-        for violation in broken:
-            if violation.rule != "W3" or not self.any_id:
-                self._blame(violation.rule, violation.what)
+        self.violations += [each for each in broken if each.rule != "W3" or not self.any_id]
         return {violation.rule for violation in broken}
-
-    def _blame(self, rule: str, what: str) -> None:
-        if not self._closed:
-            self.violations.append((rule, what))
-
-    def close(self) -> None:
-        """Judge no more: what comes now is of a process that is being ended."""
-        self._closed = True
 
     def _take_answer(self, message: dict[str, Any]) -> None:
         id = message.get("id")

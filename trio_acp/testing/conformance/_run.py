@@ -9,6 +9,7 @@ from typing import Final
 
 import trio
 
+from trio_acp.testing import Violation
 from trio_acp.transports import AgentProcess
 
 from . import _calls, _sessions, _start, _turns, _wire
@@ -104,25 +105,34 @@ async def _run(
             command[0], command[1:], cwd=cwd or directory, env=env, shutdown_grace=min(limit, 2.0)
         )
         probe = Probe(process, directory, prompts, limit)
-        outcome, message = Outcome.PASS, ""
-        try:
-            await _talk(check, process, probe)
-        except Broken as error:
-            outcome, message = Outcome.FAIL, str(error)
-        except NotApplicable as error:
-            outcome, message = Outcome.NOT_APPLICABLE, str(error)
-        except (KeyError, TypeError, IndexError, AttributeError) as error:
-            # A check took something apart that is not made as it should be; mostly the referee says what.
-            outcome = Outcome.FAIL
-            message = "" if probe.violations else f"an answer is not made as it should be: {error!r}"
-        required = check.required
-        if probe.violations and outcome is not Outcome.NOT_APPLICABLE:
-            rule, what = probe.violations[0]
-            outcome = Outcome.FAIL
-            message = "; besides, ".join(filter(None, [message, f"{rule}: {what}"]))
-            # The rule of the check itself is demanded as much as the check says.
-            required = required or rule != check.rule
+        failure, violations = await _talk(check, process, probe)
+        outcome, message, required = _judge(check, failure, violations)
         return CheckResult(check, outcome, message, required, tuple(probe.transcript))
+
+
+def _judge(
+    check: Check, failure: Exception | None, violations: Sequence[Violation]
+) -> tuple[Outcome, str, bool]:
+    """Return what came of a check: the outcome, what to say about it, and whether it is demanded.
+
+    Raises:
+        Exception: what has failed is not the agent.
+    """
+    if isinstance(failure, NotApplicable):
+        return Outcome.NOT_APPLICABLE, str(failure), check.required
+    if failure is None and not violations:
+        return Outcome.PASS, "", check.required
+    told = [f"{violation.rule}: {violation.what}" for violation in violations[:1]]
+    if isinstance(failure, Broken):
+        told.insert(0, str(failure))
+    elif isinstance(failure, (KeyError, TypeError, IndexError, AttributeError)):
+        # The check took something apart that is not made as it should be; mostly the referee says what.
+        told = told or [f"an answer is not made as it should be: {failure!r}"]
+    elif failure is not None:
+        raise failure
+    # The rule of the check itself is demanded as much as the check says.
+    required = check.required or any(violation.rule != check.rule for violation in violations[:1])
+    return Outcome.FAIL, "; besides, ".join(told), required
 
 
 def _furnish(made: str) -> str:
@@ -134,8 +144,12 @@ def _furnish(made: str) -> str:
     return directory
 
 
-async def _talk(check: Check, process: AgentProcess, probe: Probe) -> None:
+async def _talk(
+    check: Check, process: AgentProcess, probe: Probe
+) -> tuple[Exception | None, list[Violation]]:
+    """Have the conversation of a check; return why the agent does not pass it, and which rules it has broken."""
     failure: Exception | None = None
+    violations: list[Violation] = []
     seconds = WAITS_OF_A_CHECK * probe.limit
     async with trio.open_nursery() as nursery:
         try:
@@ -145,11 +159,11 @@ async def _talk(check: Check, process: AgentProcess, probe: Probe) -> None:
                 await check.body(probe)
             if scope.cancelled_caught:
                 failure = Broken(f"the check was not over after {seconds:g} s")
-            probe.close()
         except Exception as error:
             failure = error
         finally:
+            # Only these: what it says while it is being ended is judged no more.
+            violations += probe.violations
             await process.aclose_gracefully()  # noqa: ASYNC102 - shields itself, and is bounded
             nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+    return failure, violations

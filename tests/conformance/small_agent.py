@@ -29,6 +29,7 @@ KNOWN = {
 
 LINES = {
     "banner": b"Welcome!",
+    "blank": b"\r",
     "scalars": b"5",
     "odd-methods": b'{"jsonrpc": "2.0", "method": 5}',
     "empty-messages": b'{"jsonrpc": "2.0"}',

@@ -265,6 +265,7 @@ async def test_what_nobody_has_told_about_an_agent_is_not_checked(name: str, say
         (["updates-first"], "T4-tool-calls"),
         (["wants-a-login"], "T2-a-turn"),
         (["logs-out"], "U3-logging-out"),
+        (["blank"], "W2-only-messages-on-stdout"),
     ],
 )
 async def test_other_ways_to_be_right(mistakes: list[str], name: str) -> None:

@@ -147,7 +147,7 @@ def _furnish(made: str) -> str:
 async def _talk(
     check: Check, process: AgentProcess, probe: Probe
 ) -> tuple[Exception | None, list[Violation]]:
-    """Have the conversation of a check; return why the agent does not pass it, and which rules it has broken."""
+    """Have the conversation of a check; return why the agent fails, and the rules that it has broken."""
     failure: Exception | None = None
     violations: list[Violation] = []
     seconds = WAITS_OF_A_CHECK * probe.limit

@@ -27,6 +27,7 @@ MODULES = [
     "trio_acp.model",
     "trio_acp.schema",
     "trio_acp.testing",
+    "trio_acp.testing.conformance",
     "trio_acp.testing.strategies",
     "trio_acp.transports",
     "trio_acp.workspace",

@@ -21,6 +21,7 @@ import trio_acp.client
 import trio_acp.model
 import trio_acp.schema
 import trio_acp.testing
+import trio_acp.testing.conformance
 import trio_acp.testing.strategies
 import trio_acp.transports
 import trio_acp.workspace
@@ -70,6 +71,7 @@ def documented_names() -> set[str]:
         trio_acp.model,
         trio_acp.schema,
         trio_acp.testing,
+        trio_acp.testing.conformance,
         trio_acp.testing.strategies,
         trio_acp.transports,
         trio_acp.workspace,

@@ -16,12 +16,14 @@ from ._model import Prompts as Prompts
 from ._run import CHECKS as CHECKS
 from ._run import DEFAULT_LIMIT as DEFAULT_LIMIT
 from ._run import DEMO_PROMPTS as DEMO_PROMPTS
+from ._run import WAITS_OF_A_CHECK as WAITS_OF_A_CHECK
 from ._run import run_checks as run_checks
 
 __all__ = [
     "CHECKS",
     "DEFAULT_LIMIT",
     "DEMO_PROMPTS",
+    "WAITS_OF_A_CHECK",
     "Check",
     "CheckResult",
     "Outcome",

@@ -16,16 +16,24 @@ from . import _calls, _sessions, _start, _turns, _wire
 from ._model import Broken, Check, CheckResult, NotApplicable, Outcome, Prompts
 from ._probe import Probe
 
-__all__ = ["CHECKS", "DEFAULT_LIMIT", "DEMO_PROMPTS", "run_checks"]
+__all__ = ["CHECKS", "DEFAULT_LIMIT", "DEMO_PROMPTS", "WAITS_OF_A_CHECK", "run_checks"]
 
-CHECKS: Final[tuple[Check, ...]] = (
-    *_wire.check.checks,
-    *_start.check.checks,
-    *_sessions.check.checks,
-    *_turns.check.checks,
-    *_calls.check.checks,
+SUBJECTS: Final = "WIUSTXPFEN"
+"""The letters of the rules' tags, in the order in which a client comes across them."""
+
+CHECKS: Final[tuple[Check, ...]] = tuple(
+    sorted(
+        [
+            *_wire.check.checks,
+            *_start.check.checks,
+            *_sessions.check.checks,
+            *_turns.check.checks,
+            *_calls.check.checks,
+        ],
+        key=lambda check: (SUBJECTS.index(check.rule[0]), int(check.rule[1:])),
+    )
 )
-"""All checks, by subject."""
+"""All checks, by rule."""
 
 DEFAULT_LIMIT: Final = 10.0
 """Seconds that an agent has for an answer: agents with a runtime of their own need some for the first one."""

@@ -1,4 +1,8 @@
-"""A raw client for tests of the agent side: it speaks JSON lines, answers as told, tolerates no mistake."""
+"""A raw client for tests of the agent side: it speaks JSON lines, answers as told, tolerates no mistake.
+
+Not a `ScriptedClient` of the test kit: it reads in the background, so that a test can wait for what it is
+about and pass over the rest.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import trio
 
 from trio_acp.agent import AgentApp
 from trio_acp.schema import AGENT_METHODS, CLIENT_METHODS, structure, structure_update
+from trio_acp.testing import FULL_CLIENT
 
 SECONDS: Final = 30.0
 """How long anything is waited for."""
@@ -18,13 +23,7 @@ SECONDS: Final = 30.0
 HOLD: Final = object()
 """Leave a request unanswered; `ScriptedClient.reply` or nobody answers it."""
 
-EVERYTHING: Final[dict[str, Any]] = {
-    "fs": {"readTextFile": True, "writeTextFile": True},
-    "terminal": True,
-    "auth": {"terminal": True},
-    "elicitation": {"form": {}, "url": {}},
-    "session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}},
-}
+EVERYTHING: Final = FULL_CLIENT
 
 
 class WireError(Exception):

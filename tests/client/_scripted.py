@@ -1,4 +1,8 @@
-"""An agent that does what a test says, byte by byte, at the other end of a pair in memory."""
+"""An agent that does what a test says, byte by byte, at the other end of a pair in memory.
+
+Not a `ScriptedAgent` of the test kit: it counts what it could send while a pipe is full, and its referee asks
+for what this library promises beyond the protocol.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ import trio.testing
 
 from tests.support.legality import Referee
 from trio_acp import AcpOptions, ConnectedAgent, connect_acp, open_memory_pair
+from trio_acp.testing import ALLOW_OR_REJECT as TWO_OPTIONS
+from trio_acp.testing import FULL_AGENT, permission_option
 from trio_acp.transports import MEMORY_PIPE_BYTES, MemoryStream
 
 __all__ = ["ALLOW_OR_REJECT", "EVERYTHING", "Scene", "Wire", "chunk", "frame", "option", "select"]
@@ -20,28 +26,12 @@ __all__ = ["ALLOW_OR_REJECT", "EVERYTHING", "Scene", "Wire", "chunk", "frame", "
 PATIENCE: Final = 3600.0
 """Virtual seconds that the agent waits for a message: longer than any clock of the library."""
 
-EVERYTHING: Final = {
-    "loadSession": True,
-    "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
-    "mcpCapabilities": {"http": True, "sse": True},
-    "sessionCapabilities": {
-        "close": {},
-        "additionalDirectories": {},
-        "resume": {},
-        "list": {},
-        "delete": {},
-    },
-    "auth": {"logout": {}},
-}
+EVERYTHING: Final = FULL_AGENT
 """Capabilities of an agent that can do all that this library calls."""
 
+option: Final = permission_option
 
-def option(option_id: str, kind: str) -> dict[str, str]:
-    """Return a permission option."""
-    return {"optionId": option_id, "name": option_id.title(), "kind": kind}
-
-
-ALLOW_OR_REJECT: Final = [option("yes", "allow_once"), option("no", "reject_once")]
+ALLOW_OR_REJECT: Final = [*TWO_OPTIONS]
 
 
 def select(option_id: str) -> dict[str, Any]:

@@ -105,7 +105,7 @@ async def test_ending_a_session_cancels_its_turn_and_then_it_is_gone(method: str
         end = await client.start(method, sessionId=session)
         assert await client.answer(turn) == {"stopReason": "cancelled"}
         assert await client.answer(end) == {}
-        assert told[1:] == ["closed" if method == "session/close" else "deleted"]
+        assert told[1:] == (["closed"] if method == "session/close" else ["closed", "deleted"])
         assert told[0].closed
         assert client.methods()[-2:] == [f"={turn}", f"={end}"]
         with pytest.raises(WireError) as caught:
@@ -144,6 +144,48 @@ async def test_handlers_alone_make_close_and_delete_work() -> None:
         session = await client.new_session()
         assert await client.call("session/close", sessionId=session) == {"_meta": {"a": 1}}
         assert await client.call("session/delete", sessionId=session) == {"_meta": {"b": 1}}
+
+
+async def test_a_session_is_freed_once_whatever_else_becomes_of_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """S3, Q2: closed and then deleted, deleted twice, deleted while freeing fails, and left open."""
+    log: list[str] = []
+    store = MemorySessionStore()
+    app = agent(echo, store=store)
+
+    @app.on_close_session
+    async def close(session: AgentSession[None], session_id: str) -> None:
+        assert session.id == session_id
+        log.append(f"close {names[session_id]}")
+        if names[session_id] == "failing":
+            raise ValueError("cannot be freed")
+
+    @app.on_delete_session
+    async def delete(session_id: str) -> None:
+        log.append(f"delete {names.get(session_id, session_id)}")
+
+    async with connected(app) as client:
+        names = {await client.new_session(): name for name in ("closed", "deleted", "failing", "left")}
+        closed, deleted, failing, _left = names
+        await client.prompt(deleted)
+        assert await client.call("session/close", sessionId=closed) == {}
+        for session in (closed, deleted, deleted, failing, "unknown"):
+            assert await client.call("session/delete", sessionId=session) == {}
+        listed = (await client.call("session/list"))["sessions"]
+        assert [names[info["sessionId"]] for info in listed] == ["left"]
+    assert log == [
+        "close closed",
+        "delete closed",
+        "close deleted",
+        "delete deleted",
+        "delete deleted",
+        "close failing",
+        "delete failing",
+        "delete unknown",
+        "close left",
+    ]
+    assert "cannot be freed" in caplog.text
 
 
 async def test_sessions_that_are_open_when_the_client_goes_are_closed_one_by_one(
@@ -205,8 +247,9 @@ async def test_session_data_is_kept_by_the_store() -> None:
 
 @pytest.mark.parametrize("moment", ["at once", "while the turn unwinds"])
 @pytest.mark.parametrize("client_goes", [False, True])
-async def test_a_withdrawn_close_frees_the_session_all_the_same_and_once(
-    autojump_clock: trio.testing.MockClock, moment: str, client_goes: bool
+@pytest.mark.parametrize("method", ["session/close", "session/delete"])
+async def test_a_withdrawn_end_frees_the_session_all_the_same_and_once(
+    autojump_clock: trio.testing.MockClock, moment: str, client_goes: bool, method: str
 ) -> None:
     """Hosts put a time limit around a close; what the session holds must not stay for that."""
     log: list[str] = []
@@ -230,7 +273,7 @@ async def test_a_withdrawn_close_frees_the_session_all_the_same_and_once(
         session = await client.new_session()
         prompt = await client.start_prompt(session)
         await trio.testing.wait_all_tasks_blocked()
-        close = client.request("session/close", sessionId=session)
+        close = client.request(method, sessionId=session)
         withdrawal = {"method": "$/cancel_request", "params": {"requestId": close["id"]}}
         if moment == "at once":
             await client.send_many(close, withdrawal)

@@ -222,8 +222,10 @@ class AgentApp:
     def on_close_session(self, handler: Handler) -> Handler:
         """Register what frees a session's resources (S3); makes ``session/close`` advertised.
 
-        It may take ``session``, ``client``, ``request``; it returns None. Its turn has ended by then. Also
-        called, for at most 2 seconds, for the sessions that are open when the client goes.
+        It may take ``session``, ``client``, ``request``; it returns None. Its turn has ended by then. Called
+        once for each session: also for one that is deleted while it is open, before `on_delete_session`
+        handlers, and, for at most 2 seconds in all, for those that are open when the client goes. What it
+        raises is answered only to ``session/close``, else logged.
         """
         return self._register("on_close_session", handler)
 

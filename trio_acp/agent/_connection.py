@@ -129,7 +129,7 @@ class AgentConnection:
                 await self.peer.flush()
             with trio.move_on_after(CLOSE_GRACE, shield=True) as scope:
                 for live in [*self.sessions.values(), *self.leaving]:
-                    await self._close_session(live)
+                    await self.free_session(live)
             if scope.cancelled_caught:
                 logger.warning("the sessions of a client that has gone were not closed in %g s", CLOSE_GRACE)
         finally:
@@ -138,8 +138,8 @@ class AgentConnection:
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(self._stream)
 
-    async def _close_session(self, live: LiveSession) -> None:
-        """Do for a session what ``session/close`` does, where nobody waits for an answer."""
+    async def free_session(self, live: LiveSession) -> None:
+        """Do for a session what ``session/close`` does, where nobody waits for that answer."""
         live.closed = True
         if live.recorder is not None:
             await live.recorder.flush()
@@ -219,7 +219,7 @@ class AgentConnection:
         async def close() -> None:
             if live.turn is not None:
                 await live.turn.finished.wait()
-            await self._close_session(live)
+            await self.free_session(live)
 
         self._start_soon(close)
 

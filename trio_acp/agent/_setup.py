@@ -513,9 +513,7 @@ def close_session(connection: AgentConnection, request: IncomingRequest) -> None
         return {} if result is None else to_wire(result)
 
     def after(succeeded: bool) -> None:
-        if live in connection.leaving:
-            # Withdrawn before it was done. The session is gone all the same, and holds what has to be freed.
-            connection.close_soon(live)
+        _free_later(connection, live)
 
     connection.serve_request(request, connection.lines.take(live.id), work, after)
 
@@ -531,11 +529,14 @@ def delete_session(connection: AgentConnection, request: IncomingRequest) -> Non
     live = connection.sessions.get(params.session_id)
     if live is not None:
         _end(connection, live)
+        connection.leaving.append(live)
 
     async def work() -> Any:
         if live is not None:
             await _wait_for_turn(live)
             live.recorder = None
+            # What it holds is freed before what it has left is deleted. A failure must not keep that.
+            await connection.free_session(live)
         handler = spec.handlers.get("on_delete_session")
         result = None
         if handler is not None:
@@ -544,13 +545,23 @@ def delete_session(connection: AgentConnection, request: IncomingRequest) -> Non
             await spec.store.delete(params.session_id)
         return {} if result is None else to_wire(result)
 
-    connection.serve_request(request, connection.lines.take(params.session_id), work)
+    def after(succeeded: bool) -> None:
+        if live is not None:
+            _free_later(connection, live)
+
+    connection.serve_request(request, connection.lines.take(params.session_id), work, after)
 
 
 def _end(connection: AgentConnection, live: LiveSession) -> None:
     """Take a session out of use, in the read loop: what comes for it next finds it gone."""
     live.cancel()
     del connection.sessions[live.id]
+
+
+def _free_later(connection: AgentConnection, live: LiveSession) -> None:
+    """See to a session whose end was withdrawn before it was done: it is gone, and has to be freed."""
+    if live in connection.leaving:
+        connection.close_soon(live)
 
 
 async def _wait_for_turn(live: LiveSession) -> None:

@@ -338,15 +338,16 @@ def _check(arguments: argparse.Namespace, trouble: _Trouble) -> int:
 
     from ._check import CheckSettings, choose_checks, list_checks, run_check
 
+    parser: argparse.ArgumentParser = arguments.parser
     try:
         checks = choose_checks(arguments.only)
     except ValueError as error:
-        arguments.parser.error(str(error))
+        parser.error(str(error))
     if arguments.list:
         list_checks(checks, sys.stdout)
         return OK
     if arguments.agent is None:
-        arguments.parser.error("the following arguments are required: --agent")
+        parser.error("the following arguments are required: --agent")
     prompts = Prompts(
         hello=arguments.prompt,
         slow=arguments.prompt_slow,

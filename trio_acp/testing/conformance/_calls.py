@@ -150,7 +150,8 @@ async def links(probe: Probe) -> None:
     ids: list[str] = []
     for request in probe.requests("elicitation/create"):
         params = request["params"]
-        require(urlsplit(params["url"]).scheme, f"{params['url']!r:.200} is no address")
+        address = str(params["url"])
+        require(urlsplit(address).scheme, f"{address!r:.200} is no address")
         ids.append(params["elicitationId"])
     await probe.say_hello(session)
     for message in probe.messages:

@@ -367,7 +367,7 @@ class Probe:
 
     async def another_session(self, **more: Any) -> dict[str, Any]:
         """Make a session; one that needs a login is out of reach."""
-        params = {"cwd": self.cwd, "mcpServers": [], **more}
+        params: dict[str, Any] = {"cwd": self.cwd, "mcpServers": [], **more}
         answer = await self.ask("session/new", params)
         if answer.code == AUTH_REQUIRED and self.prompts.login is not None:
             await self.log_in(self.prompts.login)

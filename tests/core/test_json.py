@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from trio_acp._core import (
     encode,
 )
 from trio_acp._core._brief import BRIEF_CHARACTERS, brief
+from trio_acp._core._json import SEARCHED_BYTES
 
 
 def test_w1_a_message_is_written_compactly_on_one_line() -> None:
@@ -27,8 +29,30 @@ def test_w1_a_message_is_written_compactly_on_one_line() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_numbers_that_json_has_no_words_for_are_sent_as_null(value: float) -> None:
-    assert encode({"value": value}) == b'{"value":null}\n'
+@pytest.mark.parametrize(
+    ("around", "path"),
+    [
+        (lambda value: {"value": value}, "value"),
+        (
+            lambda value: {"id": None, "params": {"a": [1, 2.5, "x", None, {"b": value}]}},
+            r"params\.a\[4\]\.b",
+        ),
+        (lambda value: {"text": "null", "params": ((), (value,))}, r"params\[1\]\[0\]"),
+        (lambda value: {"text": "n" * SEARCHED_BYTES, "value": value}, "value"),
+    ],
+    ids=["shallow", "deep", "in tuples", "large"],
+)
+def test_numbers_that_json_has_no_words_for_are_refused_by_their_place(
+    value: float, around: Callable[[float], dict[str, Any]], path: str
+) -> None:
+    with pytest.raises(LocalProtocolError, match=rf"\({path}: NaN or infinite\); send None"):
+        encode(around(value))
+
+
+@pytest.mark.parametrize("text", ["null", "n" * SEARCHED_BYTES])
+def test_null_and_texts_that_speak_of_it_are_sent(text: str) -> None:
+    value = {"id": None, "a": [text, 1.5, []]}
+    assert decode(encode(value)) == value
 
 
 def nested(depth: int, inner: Any = 0) -> Any:

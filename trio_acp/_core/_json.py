@@ -6,9 +6,12 @@ import json
 import math
 import re
 import secrets
-from typing import Any, Final, NoReturn, final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NoReturn, cast, final
 
 import orjson
+
+from trio_acp.schema import SchemaError
 
 from ._errors import LocalProtocolError
 from ._shapes import is_array, is_object
@@ -21,6 +24,9 @@ MAX_LENIENT_DEPTH: Final = 256
 _MAX_INTEGER_DIGITS: Final = 20
 """Digits and sign of the longest integer that fits into 64 bits."""
 
+SEARCHED_BYTES: Final = 16 * 1024
+"""Bytes of a frame that are searched for null before its values are looked at."""
+
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 decode = orjson.loads
@@ -30,18 +36,45 @@ decode = orjson.loads
 def encode(message: dict[str, Any]) -> bytes:
     """Encode one message compactly, as one line with its newline (W1).
 
-    NaN and the infinities, which JSON has no words for, are written as null.
-
     Args:
         message: the whole JSON-RPC message, as dicts, lists and scalars.
 
     Raises:
-        LocalProtocolError: the message holds something that JSON in UTF-8 cannot carry.
+        LocalProtocolError: the message holds something that JSON in UTF-8 cannot carry, such as NaN or an
+            infinite number.
     """
     try:
-        return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+        frame = orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError as error:
         raise _unfit(error) from None
+    # The encoder writes null for what JSON has no words for. A frame that is large is so by its texts, and a
+    # look at the values takes less time than a search in those.
+    if len(frame) > SEARCHED_BYTES or b"null" in frame:
+        path = _path_to_infinite(message)
+        if path is not None:
+            misfit = SchemaError(path, "NaN or infinite")
+            raise LocalProtocolError(
+                f"this message cannot be sent as JSON ({misfit}); send None or a text in its place"
+            )
+    return frame
+
+
+def _path_to_infinite(value: Any) -> tuple[str | int, ...] | None:
+    """Return where a value holds a number that is not finite, None if it holds none."""
+    items: Iterable[tuple[str | int, Any]]
+    if isinstance(value, float):
+        return None if math.isfinite(value) else ()
+    if is_object(value):
+        items = value.items()
+    elif isinstance(value, (list, tuple)):
+        items = enumerate(cast("Sequence[Any]", value))
+    else:
+        return None
+    for step, item in items:
+        path = _path_to_infinite(item)
+        if path is not None:
+            return (step, *path)
+    return None
 
 
 def _unfit(error: TypeError) -> LocalProtocolError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 from collections import deque
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -12,6 +11,7 @@ from typing import Any, Final, final
 import trio
 
 from trio_acp._errors import AcpError, SessionBusy, TurnCancelled
+from trio_acp._nesting import Inside, is_inside
 from trio_acp.schema import ContentBlock, PromptCapabilities, TextContent
 
 from ._events import Done, ErrorEvent, ModelEvent, ModelReply, Narrator
@@ -25,11 +25,6 @@ __all__ = ["MAX_CONVERSATIONS", "Conversations", "GenerateStream"]
 MAX_CONVERSATIONS: Final = 256
 """Conversations with an id that are kept warm; the one that was idle longest is given up first. An agent
 holds a whole session for each."""
-
-_running: contextvars.ContextVar[tuple[_Call, ...]] = contextvars.ContextVar(
-    "trio_acp_generating", default=()
-)
-"""The calls that the current task works for: handlers run in their turn's context."""
 
 
 @final
@@ -75,7 +70,7 @@ class _Conversation:
 
     def refuse_inner_call(self) -> None:
         """Refuse a call that would wait for a turn that waits for the caller."""
-        if self.call is not None and self.call in _running.get():
+        if self.call is not None and is_inside(self.call):
             raise SessionBusy(
                 "" if self.session is None else self.session.id,
                 "this was called from a handler of the turn that it would wait for, or from the body of its "
@@ -300,7 +295,10 @@ class GenerateStream:
                 await stack.enter_async_context(_Watcher(self._cancel, call))
             await conversation.wait_in_line(call)
             stack.callback(conversation.leave)
-            stack.callback(_running.reset, _running.set((*_running.get(), call)))
+            inside = Inside(call)
+            inside.enter()
+            stack.callback(inside.leave)
+            stack.enter_context(inside.of_taker())
             session, content = await conversation.prepare(asked)
             if call.stopped:
                 raise TurnCancelled

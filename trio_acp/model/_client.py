@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, final
 
+from trio_acp._nesting import Inside
 from trio_acp.client import Messages, ModelMessage
 
 from ._hooks import Hooks
@@ -84,9 +85,16 @@ class InProcessClient:
         Raises:
             TurnLimit: the model still asks for tools after ``max_turns`` calls.
             LocalProtocolError: the messages are none, or ask nothing.
+            SessionBusy: called from inside a run of the same conversation, by its tool or hook or in the body
+                of its stream; nothing was done.
             Exception: what the model, a tool or a hook raises, as itself; but see `ToolError`.
         """
-        return await self._run(messages, id, False, _ignore)
+        inside = Inside()
+        inside.enter()
+        try:
+            return await self._run(messages, id, False, _ignore, inside)
+        finally:
+            inside.leave()
 
     def stream(self, messages: Messages, *, id: str | None = None) -> RunStream:
         """Run the model and return the events of the run; see `RunStream`. The rest is as for `run`.
@@ -104,24 +112,31 @@ class InProcessClient:
                 "(for an agent, generate_stream=agent.generate_stream), or use run"
             )
 
+        inside = Inside()
+
         async def drive(emit: Emit) -> RunResult:
-            return await self._run(messages, id, True, emit)
+            return await self._run(messages, id, True, emit, inside)
 
-        return RunStream(drive)
+        return RunStream(drive, inside)
 
-    async def _run(self, messages: Messages, id: str | None, streaming: bool, emit: Emit) -> RunResult:
+    async def _run(
+        self, messages: Messages, id: str | None, streaming: bool, emit: Emit, inside: Inside
+    ) -> RunResult:
         new = ModelMessage.history(messages)
         if id is None:
-            return await Run(self._machine, new, None, streaming, emit).drive()
-        lock = self._lines.join(id)
+            return await Run(self._machine, new, None, streaming, emit, inside).drive()
+        run = object()
+        lock = self._lines.join(id, run)
+        inside.calls.add(run)
         try:
             async with lock:
                 history = [*await self._store.load(id), *new]
-                result = await Run(self._machine, history, id, streaming, emit).drive()
+                result = await Run(self._machine, history, id, streaming, emit, inside).drive()
                 await self._store.save(id, result.messages)
                 return result
         finally:
-            self._lines.leave(id)
+            inside.calls.remove(run)
+            self._lines.leave(id, run)
 
 
 async def _ignore(event: RunEvent) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 import attrs
 
+from trio_acp._nesting import Inside
 from trio_acp.client import (
     Done,
     ErrorEvent,
@@ -74,6 +76,7 @@ class Run:
         conversation: the id of the conversation, if it has one.
         streaming: use the stream of the model.
         emit: is given each event but the last one.
+        inside: the inside of the run, where the events are taken.
     """
 
     def __init__(
@@ -83,12 +86,14 @@ class Run:
         conversation: str | None,
         streaming: bool,
         emit: Emit,
+        inside: Inside,
     ) -> None:
         self._machine = machine
         self._history = history
         self._conversation = conversation
         self._streaming = streaming or machine.reply is None
         self._emit = emit
+        self._inside = inside
         self._results: list[ToolResultEvent] = []
         self._usage: Usage | None = None
         self._told: set[str] = set()
@@ -160,7 +165,9 @@ class Run:
     async def _listen(self, messages: Sequence[ModelMessage], offered: dict[str, Any]) -> ModelReply:
         assert self._machine.stream is not None
         heard = _Heard()
-        async with self._machine.stream(messages, **offered) as events:
+        async with contextlib.AsyncExitStack() as stack:
+            with self._inside.taking():
+                events = await stack.enter_async_context(self._machine.stream(messages, **offered))
             async for event in events:
                 heard.add(event)
                 if isinstance(event, (Done, ErrorEvent)):

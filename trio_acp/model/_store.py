@@ -7,6 +7,8 @@ from typing import Final, Protocol, final
 
 import trio
 
+from trio_acp._errors import SessionBusy
+from trio_acp._nesting import is_inside
 from trio_acp.client import ModelMessage
 
 __all__ = ["DEFAULT_MAX_STORED_CONVERSATIONS", "ConversationStore", "Lines", "MemoryConversationStore"]
@@ -73,19 +75,31 @@ class Lines:
     """A line for each id that is in use, so that the runs of one id come one after the other."""
 
     def __init__(self) -> None:
-        self._locks: dict[str, tuple[trio.Lock, int]] = {}
+        self._locks: dict[str, tuple[trio.Lock, set[object]]] = {}
 
     def __len__(self) -> int:
         return len(self._locks)
 
-    def join(self, id: str) -> trio.Lock:
-        """Return the lock of an id; `leave` has to follow."""
-        lock, users = self._locks.get(id) or (trio.Lock(), 0)
-        self._locks[id] = lock, users + 1
+    def join(self, id: str, run: object) -> trio.Lock:
+        """Return the lock of an id for a run; `leave` has to follow.
+
+        Raises:
+            SessionBusy: the current task is inside of a run in this line, so it would wait for itself.
+        """
+        lock, runs = self._locks.get(id) or (trio.Lock(), set[object]())
+        if any(is_inside(other) for other in runs):
+            raise SessionBusy(
+                id,
+                f"this was called from a tool or hook of a run of conversation {id!r}, or from the body of "
+                "its stream, whose end it would wait for; use another conversation for that",
+            )
+        runs.add(run)
+        self._locks[id] = lock, runs
         return lock
 
-    def leave(self, id: str) -> None:
+    def leave(self, id: str, run: object) -> None:
         """One that has joined goes, the last one with the lock."""
-        lock, users = self._locks.pop(id)
-        if users > 1:
-            self._locks[id] = lock, users - 1
+        _, runs = self._locks[id]
+        runs.remove(run)
+        if not runs:
+            del self._locks[id]

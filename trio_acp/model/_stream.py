@@ -8,6 +8,7 @@ from typing import Any, cast, final
 
 import trio
 
+from trio_acp._nesting import Inside
 from trio_acp.client import Done, ErrorEvent
 
 from ._result import RunEvent, RunResult
@@ -24,12 +25,13 @@ class RunStream:
     or an `ErrorEvent`, after which the iteration raises that error.
 
     The run is a child task of the block, and waits for the consumer at every event: nothing piles up here.
-    Leaving the block before the end cancels the run, what its model call does about that included. The next
-    call of the same conversation waits for the block's end, so make none in its body.
+    Leaving the block before the end cancels the run, what its model call does about that included. A call of
+    the same conversation in its body would wait for itself, so it raises `SessionBusy`.
     """
 
-    def __init__(self, drive: Callable[[Emit], Awaitable[RunResult]]) -> None:
+    def __init__(self, drive: Callable[[Emit], Awaitable[RunResult]], inside: Inside) -> None:
         self._drive = drive
+        self._inside = inside
         self._manager: Any = None
         self._nursery: trio.Nursery | None = None
         self._receive: trio.MemoryReceiveChannel[RunEvent] | None = None
@@ -45,6 +47,7 @@ class RunStream:
         self._manager = trio.open_nursery()
         nursery: trio.Nursery = await self._manager.__aenter__()
         self._nursery = nursery
+        self._inside.enter()
         nursery.start_soon(self._work, send)
         return self
 
@@ -67,6 +70,7 @@ class RunStream:
     ) -> None:
         assert self._nursery is not None
         assert self._receive is not None
+        self._inside.leave()
         self._nursery.cancel_scope.cancel()
         try:
             # Not given what the block raises, so that it leaves as itself and not in a group.

@@ -18,6 +18,7 @@ from trio_acp.schema import (
     IntegerPropertySchema,
     MultiSelectPropertySchema,
     NumberPropertySchema,
+    PermissionOption,
     StringMultiSelectItems,
     StringPropertySchema,
     TitledMultiSelectItems,
@@ -26,6 +27,21 @@ from trio_acp.schema import (
 )
 
 # Permission (P1, P2) -----------------------------------------------------------------------------------
+
+
+async def test_options_that_share_an_id_are_refused_before_they_are_sent() -> None:
+    """P1: a refusal under the id of a consent would be one."""
+    twins = [PermissionOption("x", "Allow", "allow_once"), PermissionOption("x", "Reject", "reject_once")]
+
+    async def handler(ctx: PromptContext) -> None:
+        with pytest.raises(ValueError, match="the same id"):
+            await ctx.ask_permission("Delete it?", options=twins)
+        async with ctx.tool_call("t") as call:
+            with pytest.raises(ValueError, match="the same id"):
+                await call.ask_permission(options=twins)
+
+    _, client = await run(handler)
+    assert client.params("session/request_permission") == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -96,6 +97,58 @@ async def test_raw_updates_go_out_as_they_are_and_are_remembered() -> None:
         {"sessionUpdate": "_other", "y": 2},
     ]
     assert client.updates()[-1]["sessionUpdate"] == "tool_call_update"
+
+
+MALFORMED_UPDATES: list[dict[str, Any]] = [
+    {"sessionUpdate": "current_mode_update"},
+    {"sessionUpdate": "config_option_update", "configOptions": 5},
+    {"sessionUpdate": "agent_message_chunk", "content": {"type": "text"}},
+    {"sessionUpdate": "tool_call", "toolCallId": 3, "title": "t"},
+    {"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": 5},  # would be read leniently
+    {"sessionUpdate": "session_info_update", "title": 5},
+]
+
+
+async def test_raw_updates_that_are_not_what_they_say_are_refused_before_they_are_sent() -> None:
+    """W8: sending is strict"""
+
+    async def handler(ctx: PromptContext) -> Any:
+        for wrong in MALFORMED_UPDATES:
+            with pytest.raises(errors.SchemaError):
+                await ctx.send_update(wrong)
+        return ctx.session.title
+
+    result, client = await run(handler)
+    assert result is None
+    assert client.updates() == []
+
+
+async def test_updates_with_values_of_other_types_are_refused_before_they_are_sent() -> None:
+    """What type checkers see, and programs without one do not."""
+    odd: Any = 5
+    text: Any = "5"
+    senders: list[Callable[[PromptContext], Awaitable[Any]]] = [
+        lambda ctx: ctx.send_message(odd),
+        lambda ctx: ctx.send_message("x", message_id=odd),
+        lambda ctx: ctx.send_plan([odd]),
+        lambda ctx: ctx.send_usage(1, text),
+        lambda ctx: ctx.set_title(odd),
+        lambda ctx: ctx.set_commands([odd]),
+        lambda ctx: ctx.set_mode(odd),
+        lambda ctx: ctx.send_notice("info", "t", odd),
+        lambda ctx: ctx.tool_call(odd).__aenter__(),
+        lambda ctx: ctx.tool_call("t", name=odd).__aenter__(),
+    ]
+
+    async def handler(ctx: PromptContext) -> Any:
+        for send in senders:
+            with pytest.raises(errors.SchemaError):
+                await send(ctx)
+        return ctx.session.title
+
+    result, client = await run(handler)
+    assert result is None
+    assert client.updates() == []
 
 
 async def test_updates_that_need_a_capability_are_not_sent_without_it() -> None:

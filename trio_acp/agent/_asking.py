@@ -90,7 +90,7 @@ async def decide_permission(
 
     Raises:
         InternalError: see `ask`.
-        ValueError: no options.
+        ValueError: no options, or two with the same id.
     """
     if remember is not None and remember in live.remembered:
         return Decision(live.remembered[remember])
@@ -98,6 +98,9 @@ async def decide_permission(
         options = ONCE if remember is None else (*ONCE, *ALWAYS)
     elif not options:
         raise ValueError("a permission request needs at least one option")
+    elif len({option.option_id for option in options}) < len(options):
+        # The answer is an id: one that stands for both could make consent of a refusal.
+        raise ValueError("two options of a permission request have the same id; give each its own")
     chosen = await ask(live, subject, options)
     if chosen is None:
         return Decision(False, cancelled=True)

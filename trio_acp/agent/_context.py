@@ -292,6 +292,7 @@ class PromptContext(UpdateSender):
 
         Raises:
             InternalError: the client answered with an option that was not offered.
+            ValueError: no options, or two with the same id.
         """
         if remember is not None and remember in self._live.remembered:
             await trio.lowlevel.checkpoint()

@@ -36,6 +36,7 @@ from ._terminals import (
     build_request,
     run_command,
 )
+from ._updates import check_update
 
 if TYPE_CHECKING:
     from ._updates import Emitter
@@ -99,7 +100,9 @@ class ToolCallContext:
         if self._entered:
             raise LocalProtocolError("a tool call can be entered once; make another one")
         self._entered = True
-        await self._emitter.send(self._announcement())
+        announcement = self._announcement()
+        check_update(announcement)
+        await self._emitter.send(announcement)
         if self._start:
             try:
                 await self.start()
@@ -280,6 +283,7 @@ class ToolCallContext:
 
         Raises:
             InternalError: the client answered with an option that was not offered.
+            ValueError: no options, or two with the same id.
         """
         self._check_running()
         subject = ToolCallUpdate(

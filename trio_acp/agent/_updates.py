@@ -12,19 +12,26 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from trio_acp._core import TextFrames
-from trio_acp._errors import CapabilityError, LocalProtocolError
+from trio_acp._errors import CapabilityError, LocalProtocolError, SchemaError
 from trio_acp.schema import (
     AvailableCommand,
+    AvailableCommandsUpdate,
     ConfigOptionUpdate,
     ContentBlock,
     Cost,
+    CurrentModeUpdate,
+    Leniency,
+    Notice,
+    Plan,
     PlanEntry,
     PlanEntryPriority,
     PlanEntryStatus,
     SessionConfigBoolean,
     SessionConfigOption,
+    SessionInfoUpdate,
     SessionUpdate,
     UnknownVariant,
+    UsageUpdate,
     WireObject,
     structure_update,
     unstructure,
@@ -34,7 +41,7 @@ from trio_acp.schema import (
 if TYPE_CHECKING:
     from ._live import LiveSession
 
-__all__ = ["Emitter", "UpdateSender", "content_to_wire", "for_client", "read_update"]
+__all__ = ["Emitter", "UpdateSender", "check_update", "content_to_wire", "for_client", "read_update"]
 
 CHUNKS: Final = frozenset({"user_message_chunk", "agent_message_chunk", "agent_thought_chunk"})
 """Updates that are pieces of a message (T5)."""
@@ -98,6 +105,8 @@ class Emitter:
         """Go on with the open message if there is one of this kind, else begin one."""
         if tag == self._chunk_tag and (message_id is None or message_id == self._message_id):
             return
+        if message_id is not None and not isinstance(message_id, str):
+            raise SchemaError(("messageId",), f"expected a string, got {message_id!r:.40}")
         self._message_id = self.live.new_id("msg") if message_id is None else message_id
         self._chunk_tag = tag
         self._frames = None
@@ -150,12 +159,21 @@ class Emitter:
             }
         )
 
-    def _prepare(self, update: dict[str, Any]) -> None:
+    def check_offered(self, tag: str) -> None:
+        """Raise unless an update of that kind may be sent.
+
+        Raises:
+            LocalProtocolError: see `check_open`.
+            CapabilityError: the client does not advertise what it needs.
+        """
         self.check_open()
-        tag = update["sessionUpdate"]
         needed = NEEDS_CAPABILITY.get(tag)
         if needed is not None and not self.live.client.offers(needed):
             raise CapabilityError(f"clientCapabilities.{needed}")
+
+    def _prepare(self, update: dict[str, Any]) -> None:
+        tag = update["sessionUpdate"]
+        self.check_offered(tag)
         if tag in CLOSES_MESSAGE:
             self._chunk_tag = ""
 
@@ -219,7 +237,7 @@ class UpdateSender:
             else entry
             for entry in entries
         ]
-        await self._emitter.send({"sessionUpdate": "plan", "entries": [unstructure(entry) for entry in plan]})
+        await self._emitter.send(unstructure_update(Plan(plan)))
 
     async def send_usage(self, used: int, size: int, cost: Cost | None = None) -> None:
         """Tell how full the context is (``usage_update``, S8).
@@ -229,14 +247,11 @@ class UpdateSender:
             size: tokens that it can hold.
             cost: what the session has cost so far.
         """
-        update: dict[str, Any] = {"sessionUpdate": "usage_update", "used": used, "size": size}
-        if cost is not None:
-            update["cost"] = unstructure(cost)
-        await self._emitter.send(update)
+        await self._emitter.send(unstructure_update(UsageUpdate(used, size, cost)))
 
     async def set_title(self, title: str | None) -> None:
         """Give the session a title, or take it away with None (``session_info_update``, S8)."""
-        await self._emitter.send({"sessionUpdate": "session_info_update", "title": title})
+        await self._emitter.send(unstructure_update(SessionInfoUpdate(title=title)))
         self._emitter.live.title = title
 
     async def set_commands(self, commands: Iterable[AvailableCommand]) -> None:
@@ -244,12 +259,7 @@ class UpdateSender:
 
         Those registered with `AgentApp.command` are told without this.
         """
-        await self._emitter.send(
-            {
-                "sessionUpdate": "available_commands_update",
-                "availableCommands": [unstructure(command) for command in commands],
-            }
-        )
+        await self._emitter.send(unstructure_update(AvailableCommandsUpdate(list(commands))))
 
     async def set_mode(self, mode_id: str) -> None:
         """Put the session into another mode, and tell the client (``current_mode_update``, S7).
@@ -260,7 +270,7 @@ class UpdateSender:
         live = self._emitter.live
         if live.modes is not None and mode_id not in live.mode_ids():
             raise ValueError(f"the session has no mode {mode_id!r}; it has {', '.join(live.mode_ids())}")
-        await self._emitter.send({"sessionUpdate": "current_mode_update", "currentModeId": mode_id})
+        await self._emitter.send(unstructure_update(CurrentModeUpdate(mode_id)))
         live.enter_mode(mode_id)
 
     async def set_config_options(self, options: Iterable[SessionConfigOption]) -> None:
@@ -289,17 +299,16 @@ class UpdateSender:
         """
         if not title:
             raise ValueError("a notice needs a title of at least one character")
-        update: dict[str, Any] = {"sessionUpdate": "notice", "severity": severity, "title": title}
-        if description is not None:
-            update["description"] = description
-        await self._emitter.send(update)
+        await self._emitter.send(unstructure_update(Notice(severity, title, description)))
 
     async def send_update(self, update: SessionUpdate | Mapping[str, Any]) -> None:
         """Send any session update, as a typed object or as the JSON value of ``update``.
 
         Raises:
             CapabilityError: the client does not advertise what this update needs; nothing was sent.
-            ValueError: a JSON value without the tag ``sessionUpdate``.
+            ValueError: a JSON value without the tag ``sessionUpdate``; nothing was sent.
+            SchemaError: a value that is not what its tag says; nothing was sent. Kinds that the protocol does
+                not name hold what they like.
         """
         if isinstance(update, (WireObject, UnknownVariant)):
             wire: dict[str, Any] = unstructure_update(update)
@@ -307,8 +316,22 @@ class UpdateSender:
             wire = dict(update)
         if not isinstance(wire.get("sessionUpdate"), str):
             raise ValueError("an update needs the tag 'sessionUpdate', a string")
+        self._emitter.check_offered(wire["sessionUpdate"])
+        check_update(wire)
         await self._emitter.send(wire)
         self._emitter.live.fold(wire)
+
+
+def check_update(wire: dict[str, Any]) -> None:
+    """Refuse an update that a strict client would refuse.
+
+    Raises:
+        SchemaError: it is not what its tag says.
+    """
+    report: list[Leniency] = []
+    structure_update(wire, report)
+    for leniency in report:
+        raise SchemaError(leniency.path, leniency.reason, wire["sessionUpdate"])
 
 
 def read_update(wire: dict[str, Any]) -> SessionUpdate:

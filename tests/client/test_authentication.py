@@ -19,8 +19,10 @@ from trio_acp import (
     connect_acp,
     open_memory_pair,
 )
+from trio_acp.agent import AgentApp
 from trio_acp.client import AuthChooser, TerminalLogin
-from trio_acp.schema import AuthMethod
+from trio_acp.schema import AuthMethod, AuthMethodAgent
+from trio_acp.testing import cancel_at_every_checkpoint
 
 METHODS = [
     {"id": "key", "name": "API key"},
@@ -222,3 +224,68 @@ async def test_a_restart_after_a_login_needs_a_process(autojump_clock: trio.test
             await agent.authenticate("key")
         await agent.aclose()
         theirs.close()
+
+
+async def test_a_login_that_is_cancelled_at_any_checkpoint_leaves_nothing_and_touches_nobody(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """U3: the turn of another session goes on, the next call logs in, and no request stays open."""
+    app, finish = AgentApp("a", "1", auth_methods=[AuthMethodAgent("key", "API key")]), trio.Event()
+    known = True
+
+    @app.on_authenticate
+    async def authenticate() -> None:
+        nonlocal known
+        await trio.sleep(1)
+        known = True
+
+    @app.on_new_session
+    async def new_session() -> None:
+        if not known:
+            raise AuthRequired("who are you")
+        await trio.sleep(1)
+
+    @app.on_close_session
+    async def close_session(session_id: str) -> None:
+        closed.add(session_id)
+
+    @app.on_prompt
+    async def prompt() -> str:
+        await finish.wait()
+        return "never disturbed"
+
+    async def choose(methods: Sequence[AuthMethod]) -> str | None:
+        await trio.sleep(1)
+        return "key"
+
+    closed = set[str]()
+    async with trio.open_nursery() as nursery:
+        options = AcpOptions(auth=choose)
+        agent = await connect_acp(nursery, app.connect_in_memory(nursery), options)
+        bystander = await agent.new_session()
+        async with bystander.prompt("take your time") as turn:
+
+            async def refused_call() -> None:
+                nonlocal known
+                known = False
+                await agent.new_session()
+
+            async def nothing_is_left() -> None:
+                # What was withdrawn is answered all the same, and a session that came of it is closed.
+                await trio.sleep(5)
+                statistics = agent.statistics()
+                assert (statistics.open_requests, statistics.open_agent_requests) == (1, 0)
+                assert bystander.id in agent.sessions
+                nonlocal known
+                known = False
+                await (await agent.new_session()).close()
+                for session in agent.sessions.values():
+                    if session.id != bystander.id:
+                        await session.close()
+                assert bystander.id not in closed
+                assert turn.stop_reason is None
+
+            assert await cancel_at_every_checkpoint(refused_call, check=nothing_is_left) >= 4
+            finish.set()
+        assert turn.text == "never disturbed"
+        nursery.cancel_scope.cancel()

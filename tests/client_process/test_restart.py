@@ -21,6 +21,7 @@ from trio_acp import (
     run_in_terminal,
 )
 from trio_acp.client import TerminalLogin
+from trio_acp.testing import cancel_at_every_checkpoint
 
 KEYED = """
 import os, pathlib
@@ -56,8 +57,8 @@ while (message := receive()) is not None:
 """
 
 
-def keyed(agents: Agents, **options: Any) -> AcpOptions:
-    body = KEYED.format(key=str(agents.folder / "key"))
+def keyed(agents: Agents, head: str = "", **options: Any) -> AcpOptions:
+    body = head + KEYED.format(key=str(agents.folder / "key"))
     return agents.options(body, env={"OWN": "mine"}, **options)
 
 
@@ -223,6 +224,32 @@ async def test_a_restart_can_be_cancelled_at_any_time_and_nothing_is_left_runnin
                 assert len(running) <= (0 if agent.closed else 1)
                 await agent.restart()
                 assert await ask(agent, "x") == "hello"
+    assert not any(is_running(pid) for pid in pids(agents))
+
+
+@pytest.mark.parametrize(
+    "options", [{"auth": "tty", "auth_terminal": run_in_terminal}, {"auth": "key", "auth_restart": True}]
+)
+async def test_a_login_that_is_cancelled_at_any_checkpoint_leaves_no_process_behind(
+    agents: Agents, options: dict[str, Any]
+) -> None:
+    """U2, M3: and the next one can be made."""
+    head = "import os\nnote('pid ' + str(os.getpid()))\n"
+    async with open_acp(keyed(agents, head, **options)) as agent:
+
+        async def only_the_agent_is_left() -> None:
+            running = [pid for pid in pids(agents) if is_running(pid)]
+            assert len(running) == (0 if agent.closed else 1)
+            # One that was just asked to log in may still do so until it ends.
+            await agent.restart()
+            agents.forget()
+            (agents.folder / "key").unlink(missing_ok=True)
+            await agent.restart()
+            assert repr(agent) == "<ConnectedAgent a False>"
+
+        assert await cancel_at_every_checkpoint(agent.new_session, check=only_the_agent_is_left) >= 4
+        await agent.new_session()
+        assert repr(agent) == "<ConnectedAgent a True>"
     assert not any(is_running(pid) for pid in pids(agents))
 
 

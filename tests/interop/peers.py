@@ -2,7 +2,8 @@
 
 `talk` sends a thought and a message, `plan` a plan twice, `tool` a tool call for which it asks, `slow` works
 until it is cancelled, `files` and `terminal` use those of the client, `huge` and `many` send much,
-`extension` and `unoffered` call extension methods, `fail` answers with an error, `crash` raises.
+`form` and `url` ask the user, `extension` and `unoffered` call extension methods, `fail` answers with an
+error, `crash` raises.
 """
 
 from __future__ import annotations

@@ -210,6 +210,15 @@ class Agent:
         )
         await self.say(session_id, f"{answer.action}: {answer.content['colour']}")
 
+    async def do_url(self, session_id: str, session: Session) -> None:
+        url: Any = "https://example.org/login"
+        answer = await self.client.create_elicitation(
+            message="Sign in",
+            mode=schema.ElicitationUrlSessionMode(session_id=session_id, elicitation_id="login", url=url),
+        )
+        await self.client.complete_elicitation("login")
+        await self.say(session_id, answer.action)
+
     async def do_fail(self, session_id: str, session: Session) -> None:
         raise acp.RequestError(-32000, "Authentication required: no account", {"hint": "log in"})
 

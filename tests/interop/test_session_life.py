@@ -10,6 +10,7 @@ from trio_acp import RequestError, no_such_session, open_acp
 from trio_acp.schema import (
     CreateElicitationFormRequest,
     CreateElicitationResponse,
+    CreateElicitationUrlRequest,
     ElicitationAcceptAction,
     SessionConfigSelect,
 )
@@ -90,3 +91,25 @@ async def test_a_form_is_filled_in(peer: Peer) -> None:
                 pass
     assert turn.text == "accept: blue"
     assert seen == ["Which?", "colour"]
+
+
+async def test_an_address_is_opened_and_what_it_was_opened_for_is_over(peer: Peer) -> None:
+    """E1, E3"""
+    seen: list[str] = []
+
+    async def elicit(request: CreateElicitationUrlRequest) -> CreateElicitationResponse:
+        await trio.lowlevel.checkpoint()
+        seen.append(request.url)
+        return ElicitationAcceptAction()
+
+    def over(request: CreateElicitationUrlRequest) -> None:
+        seen.append(f"{request.elicitation_id} is over")
+
+    with trio.fail_after(LIMIT):
+        async with open_acp(peer.options(elicit_url=elicit, on_elicitation_complete=over)) as agent:
+            session = await agent.new_session()
+            async with session.prompt("url") as turn:
+                pass
+            assert agent.statistics().completions_ignored == 0
+    assert turn.text == "accept"
+    assert seen == ["https://example.org/login", "login is over"]

@@ -103,6 +103,13 @@ const WORDS = {
     });
     await say(client, sessionId, `${action}: ${content?.colour}`);
   },
+  async url({ client, sessionId }) {
+    const { action } = await client.request(acp.methods.client.elicitation.create, {
+      sessionId, mode: "url", message: "Sign in", elicitationId: "login", url: "https://example.org/login",
+    });
+    await client.notify(acp.methods.client.elicitation.complete, { elicitationId: "login" });
+    await say(client, sessionId, action);
+  },
   async fail() {
     throw acp.RequestError.authRequired({ hint: "log in" }, "no account");
   },

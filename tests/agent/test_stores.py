@@ -13,6 +13,7 @@ import sys
 import textwrap
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio.testing
@@ -250,6 +251,51 @@ async def test_a_damaged_file_is_refused_and_kept(
     assert not path.exists()
 
 
+MISFITS: list[tuple[str, Any]] = [
+    ("session_id", "b"),
+    ("additional_directories", "/x"),
+    ("additional_directories", [5]),
+    ("title", 5),
+    ("created_at", None),
+    ("updated_at", 5),
+    ("mode_id", []),
+    ("config_values", []),
+    ("config_values", {"a": 1.5}),
+    ("data", None),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), MISFITS)
+async def test_a_record_whose_fields_hold_something_else_costs_no_other_session(
+    tmp_path: pathlib.Path, field: str, value: Any
+) -> None:
+    store, path = await saved(tmp_path)
+    await store.save(record("fine"), [])
+    header, *_, last = path.read_text().splitlines()
+    entry = json.loads(last)
+    entry["record"][field] = value
+    path.write_text(f"{header}\n{json.dumps(entry)}\n")
+    assert [each.session_id for each in (await store.list_sessions())[0]] == ["fine"]
+    with pytest.raises(SessionDamaged, match=f"line 2 has no valid {field}"):
+        await store.load("a")
+
+
+@pytest.mark.parametrize(("field", "value"), MISFITS[1:])
+async def test_a_record_that_could_not_be_read_is_not_written(
+    tmp_path: pathlib.Path, field: str, value: Any
+) -> None:
+    store = FileSessionStore(tmp_path)
+    with pytest.raises(TypeError, match=f"cannot be saved with {field}="):
+        await store.save(attrs.evolve(record("a"), **{field: value}), [])
+    assert await store.load("a") is None
+
+
+async def test_what_cannot_be_opened_hides_no_other_session(tmp_path: pathlib.Path) -> None:
+    store, _ = await saved(tmp_path)
+    (tmp_path / "directory.jsonl").mkdir()
+    assert [each.session_id for each in (await store.list_sessions())[0]] == ["a"]
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{", b'{"format":"trio-acp-session","version":1,"sessionId":"a"}\n']
 )
@@ -286,6 +332,19 @@ async def test_a_client_is_told_that_its_session_is_damaged_and_another_one_work
         assert str(tmp_path) not in caught.value.message
         await client.prompt(await client.new_session())
     assert path.read_bytes() == b"junk\n"
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+async def test_a_conversation_that_is_not_what_it_says_is_damaged_and_never_replayed(method: str) -> None:
+    async def nothing() -> None: ...
+
+    store = MemorySessionStore()
+    await store.save(record("a"), [said("x"), {"sessionUpdate": "agent_message_chunk"}])
+    async with connected(agent(nothing, store=store)) as client:
+        with pytest.raises(WireError, match=r"damaged.*content") as caught:
+            await client.call(method, sessionId="a", cwd="/w", mcpServers=[])
+        assert caught.value.code == -32603
+        assert client.updates() == []
 
 
 async def test_a_file_that_cannot_be_made_leaves_nothing_behind(tmp_path: pathlib.Path) -> None:

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final, final
+from typing import Any, BinaryIO, Final, cast, final
 
 import attrs
 import trio
@@ -70,8 +70,14 @@ class FileSessionStore:
 
         Raises:
             SessionDamaged: the session's file cannot be read, so that nothing is added to it.
+            TypeError: a field of the record does not hold what it should.
             OSError: the system refuses.
         """
+        misfit = _misfit(record, record.session_id)
+        if misfit is not None:
+            raise TypeError(
+                f"a session's record cannot be saved with {misfit}={getattr(record, misfit)!r:.100}"
+            )
         line = encode({"record": attrs.asdict(record), "updates": list(updates)})
         await trio.to_thread.run_sync(self._save, record.session_id, line, abandon_on_cancel=True)
 
@@ -87,11 +93,13 @@ class FileSessionStore:
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None
     ) -> tuple[list[SessionRecord], str | None]:
-        """Return one page of sessions; see `SessionStore.list_sessions`. Damaged files are left out.
+        """Return one page of sessions; see `SessionStore.list_sessions`.
+
+        Files that are damaged, or that the system does not let be read, are left out.
 
         Raises:
             InvalidCursor: the cursor is none that this store gave out.
-            OSError: the system refuses.
+            OSError: the system refuses to list the directory.
         """
         records = await trio.to_thread.run_sync(self._records, abandon_on_cancel=True)
         return page(records, cwd, cursor)
@@ -204,9 +212,7 @@ class FileSessionStore:
                     file.seek(max(before, start))
                     record, _ = _read_line(file.readline(), 0, session_id, path)
                     records.append(record)
-            except FileNotFoundError:  # pragma: no cover - another program deleted it in this very moment
-                continue
-            except SessionDamaged:
+            except (OSError, SessionDamaged):
                 # Whoever asks for this very session gets the error; the list shows the others.
                 continue
         return records
@@ -232,11 +238,33 @@ def _read_line(
                 raise SessionDamaged(
                     session_id, f"{where} has fields of another version", str(path)
                 ) from None
+            misfit = _misfit(record, session_id)
+            if misfit is not None:
+                raise SessionDamaged(session_id, f"{where} has no valid {misfit}", str(path))
         case _:
             raise SessionDamaged(session_id, f"{where} is no record of a session", str(path))
     if not all(isinstance(update, dict) and "sessionUpdate" in update for update in updates):
         raise SessionDamaged(session_id, f"{where} holds something that is no update", str(path))
     return record, updates
+
+
+def _misfit(record: SessionRecord, session_id: str) -> str | None:
+    """Return the name of a field that does not hold what it should, None if all do."""
+    directories: Any = record.additional_directories
+    values: Any = record.config_values
+    fits = {
+        "session_id": record.session_id == session_id,
+        "additional_directories": isinstance(directories, list)
+        and all(isinstance(each, str) for each in cast("list[object]", directories)),
+        "title": record.title is None or isinstance(record.title, str),
+        "created_at": isinstance(record.created_at, str),
+        "updated_at": isinstance(record.updated_at, str),
+        "mode_id": record.mode_id is None or isinstance(record.mode_id, str),
+        "config_values": isinstance(values, dict)
+        and all(isinstance(each, (str, bool)) for each in cast("dict[str, object]", values).values()),
+        "data": isinstance(record.data, dict),
+    }
+    return next((name for name, fit in fits.items() if not fit), None)
 
 
 def _end_of_last_line(file: BinaryIO, size: int) -> int:

@@ -14,6 +14,7 @@ from trio_acp._errors import (
     InvalidRequest,
     MethodNotFound,
     ResourceNotFound,
+    SchemaError,
 )
 from trio_acp.schema import (
     AvailableCommandsUpdate,
@@ -51,6 +52,7 @@ from ._updates import for_client, read_update
 
 if TYPE_CHECKING:
     from trio_acp._peer import IncomingRequest
+    from trio_acp.schema import SessionUpdate
 
     from ._connection import AgentConnection
     from ._spec import AppSpec
@@ -182,7 +184,7 @@ def _reopen(
     connection.opening[session_id] = opened
 
     async def work() -> Any:
-        record, updates = await _restore(spec, opened)
+        record, updates, transcript = await _restore(spec, opened)
         result = None
         handler = spec.handlers.get(name)
         if handler is not None:
@@ -190,7 +192,7 @@ def _reopen(
                 connection.client,
                 request=params,
                 session=AgentSession(opened),
-                transcript=[read_update(update) for update in updates],
+                transcript=transcript,
             )
             result = await call(handler, invocation)
         response = _take_result(opened, result, response_type)
@@ -214,31 +216,36 @@ def _reopen(
     connection.serve_request(request, connection.lines.take(session_id), work, after)
 
 
-async def _restore(spec: AppSpec, live: LiveSession) -> tuple[SessionRecord | None, list[dict[str, Any]]]:
-    """Fetch a session from the store, if there is one.
+async def _restore(
+    spec: AppSpec, live: LiveSession
+) -> tuple[SessionRecord | None, list[dict[str, Any]], list[SessionUpdate]]:
+    """Fetch a session from the store, if there is one: its record, and its conversation raw and typed.
 
     Raises:
         ResourceNotFound: it is not there.
         InternalError: it is there but damaged.
     """
     if spec.store is None:
-        return None, []
+        return None, [], []
     if live.recorder is not None:
         await live.recorder.flush()
     try:
         stored = await spec.store.load(live.id)
-    except SessionDamaged as error:
+        if stored is None:
+            raise ResourceNotFound(f"there is no session {live.id!r}", {"sessionId": live.id})
+        record, updates = stored
+        transcript = [read_update(update) for update in updates]
+    except (SessionDamaged, SchemaError) as error:
+        # Not where it is: a path is nothing for a client.
+        why = error.reason if isinstance(error, SessionDamaged) else str(error)
         raise InternalError(
-            f"the record of session {live.id!r} is damaged and was left as it is: {error.reason}"
+            f"the record of session {live.id!r} is damaged and was left as it is: {why}"
         ) from error
-    if stored is None:
-        raise ResourceNotFound(f"there is no session {live.id!r}", {"sessionId": live.id})
-    record, updates = stored
     if live.recorder is None:
         live.restore(record)
-        return record, updates
+        return record, updates, transcript
     # It is open in this very connection, and knows better than its record what has been chosen.
-    return None, updates
+    return None, updates, transcript
 
 
 def _check_opening(connection: AgentConnection, method: str, params: OpenRequest) -> None:

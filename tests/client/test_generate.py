@@ -164,6 +164,38 @@ async def test_the_stop_button_raises_and_the_session_stays_warm(
         assert await agent.generate([("user", "one"), ("assistant", "uno"), ("user", "two")]) == "dos"
 
 
+@pytest.mark.parametrize("capabilities", [BARE, EVERYTHING])
+async def test_an_unanswered_message_that_is_not_repeated_is_an_edited_history(
+    autojump_clock: trio.testing.MockClock, capabilities: Any
+) -> None:
+    """Q2: the session has seen it, and it cannot be unsaid."""
+
+    async def script(wire: Wire) -> None:
+        await wire.new_session()
+        await reply(wire, "one", "uno")
+        for text in ("delete it", "now", "delete it\n\nnow\n\nplease"):
+            prompt = await wire.prompt()
+            assert prompt["params"]["prompt"] == [{"type": "text", "text": text}]
+            await wire.error(prompt, -32603)
+        if capabilities is EVERYTHING:
+            await wire.result(await wire.expect("session/close", sessionId="s1"), {})
+        await wire.new_session("s2")
+        await reply(wire, "User: one\n\nAssistant: uno\n\nUser: list it", "fine", "s2")
+        await reply(wire, "thanks", "welcome", "s2")
+
+    history = [("user", "one"), ("assistant", "uno")]
+    async with Scene(script, capabilities=capabilities) as (agent, _wire):
+        assert await agent.generate("one") == "uno"
+        for text in ("delete it", "now"):
+            with pytest.raises(InternalError):
+                await agent.generate(text)
+        repeated = [*history, *[("user", text) for text in ("delete it", "now", "please")]]
+        with pytest.raises(InternalError):
+            await agent.generate(repeated)
+        assert await agent.generate([*history, ("user", "list it")]) == "fine"
+        assert await agent.generate("thanks") == "welcome"
+
+
 async def test_a_cancelled_scope_ends_the_turn_and_the_session_stays_warm(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

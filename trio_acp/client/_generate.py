@@ -15,7 +15,7 @@ from trio_acp._nesting import Inside, is_inside
 from trio_acp.schema import ContentBlock, PromptCapabilities, TextContent
 
 from ._events import Done, ErrorEvent, ModelEvent, ModelReply, Narrator
-from ._messages import Asked, Messages, Seen, read_messages, rendered
+from ._messages import Asked, Entry, Messages, Seen, read_messages, rendered
 from ._outcome import only_cancelled, unwrapped
 from ._session import Session
 from ._turn import Turn
@@ -63,6 +63,10 @@ class _Conversation:
         self._new_session = new_session
         self._lock = trio.Lock()
         self._seen = Seen()
+        self._unanswered = Seen()
+        """What was sent besides and not answered: it is sent again if repeated, but cannot be unsaid."""
+        self._sent: list[Entry] = []
+        """What the newest prompt said."""
         self.session: Session | None = None
         self.call: _Call | None = None
         self.users: int = 0
@@ -111,24 +115,36 @@ class _Conversation:
         news = asked.entries
         if asked.whole and session is not None:
             unseen = self._seen.news(news)
-            if unseen is None or any(role == "assistant" for role, _ in unseen):
+            if (
+                unseen is None
+                or any(role == "assistant" for role, _ in unseen)
+                or not self._unanswered.begins(unseen)
+            ):
                 self._give_up()
                 session = None
             else:
                 news = unseen
         if session is None:
             session = self.session = await self._new_session()
+        self._sent = news
         return session, rendered(news)
+
+    def unanswered(self, asked: Asked) -> None:
+        """The session has seen what was sent, and said nothing that counts."""
+        if asked.whole:
+            self._unanswered = Seen()
+        self._unanswered.add(self._sent)
 
     def answered(self, asked: Asked, text: str) -> None:
         """The session has seen this and said that."""
         if asked.whole:
             self._seen = Seen()
+        self._unanswered = Seen()
         self._seen.add(asked.entries)
         self._seen.add([("assistant", [TextContent(text)])])
 
     def _give_up(self) -> None:
-        self._seen = Seen()
+        self._seen, self._unanswered = Seen(), Seen()
         session, self.session = self.session, None
         if session is not None and not session.closed:
             session.discard()
@@ -310,8 +326,12 @@ class GenerateStream:
 
     def _record(self, conversation: _Conversation, asked: Asked) -> None:
         turn = self._turn
-        if turn is not None and turn.stop_reason is not None and not turn.cancel_requested:
+        if turn is None:
+            return
+        if turn.stop_reason is not None and not turn.cancel_requested:
             conversation.answered(asked, turn.text)
+        else:
+            conversation.unanswered(asked)
 
     @trio.lowlevel.enable_ki_protection
     async def __aexit__(

@@ -204,12 +204,16 @@ class Seen:
             self._digest = _extended(self._digest, entry)
             self._count += 1
 
-    def news(self, history: list[Entry]) -> list[Entry] | None:
-        """Return what a history has beyond what was seen; None where it does not begin with that."""
+    def begins(self, history: list[Entry]) -> bool:
+        """Tell whether a history begins with what was seen."""
         digest = b""
         for entry in history[: self._count]:
             digest = _extended(digest, entry)
-        return history[self._count :] if len(history) > self._count and digest == self._digest else None
+        return len(history) >= self._count and digest == self._digest
+
+    def news(self, history: list[Entry]) -> list[Entry] | None:
+        """Return what a history has beyond what was seen; None where it has nothing, or begins otherwise."""
+        return history[self._count :] if self.begins(history) and len(history) > self._count else None
 
 
 def _extended(digest: bytes, entry: Entry) -> bytes:

@@ -1,14 +1,25 @@
-"""Errors of user code that come mixed with Trio's cancellation: told apart, so neither hides the other."""
+"""Errors in groups, as nurseries make them, and mixed with Trio's cancellation: taken out and told apart."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from types import TracebackType
-from typing import cast, final
+from typing import TypeAlias, cast, final
 
 import trio
 
-__all__ = ["LoggedErrors", "split_cancelled"]
+__all__ = [
+    "LoggedErrors",
+    "only_cancelled",
+    "sole_error",
+    "split_cancelled",
+    "trio_part",
+    "unwrapped",
+    "without_cancelled",
+]
+
+_Group: TypeAlias = "BaseExceptionGroup[BaseException]"
 
 
 def split_cancelled(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
@@ -17,10 +28,52 @@ def split_cancelled(error: BaseException) -> tuple[BaseException | None, BaseExc
         return error, None
     if not isinstance(error, BaseExceptionGroup):
         return None, error
-    group = cast("BaseExceptionGroup[BaseException]", error)
+    group = cast(_Group, error)
     cancelled, rest = group.split(trio.Cancelled)
     # A group without a cancellation is the user's own and keeps its identity.
     return (None, group) if cancelled is None else (cancelled, rest)
+
+
+def without_cancelled(error: BaseException) -> BaseException | None:
+    """Return what is left of an exception when cancellations are taken out of it, None if nothing is.
+
+    What holds no cancellation is returned as it is: users' groups keep their identity.
+    """
+    return split_cancelled(error)[1]
+
+
+def only_cancelled(error: BaseException) -> bool:
+    """True for Trio's cancellation, alone or in a group of nothing else."""
+    return without_cancelled(error) is None
+
+
+def trio_part(error: BaseException) -> BaseException:
+    """Return the cancellations in an exception that holds some: what has to go on to Trio."""
+    cancelled, _ = split_cancelled(error)
+    assert cancelled is not None
+    return cancelled
+
+
+def unwrapped(error: BaseException) -> BaseException:
+    """Return what came out of a nursery of this library's as what it was inside.
+
+    Real errors go before cancellations. A group of one is that one; a group stays where there are several.
+    """
+    rest = without_cancelled(error)
+    if rest is not None:
+        return sole_error(rest)
+    while isinstance(error, BaseExceptionGroup):
+        error = cast(_Group, error).exceptions[0]
+    return error
+
+
+def sole_error(error: BaseException) -> BaseException:
+    """Return the only exception in a group, however deep, or the error itself: one failure is no group."""
+    members: Sequence[BaseException] = [error]
+    while len(members) == 1:
+        error = members[0]
+        members = cast(_Group, error).exceptions if isinstance(error, BaseExceptionGroup) else ()
+    return error
 
 
 @final

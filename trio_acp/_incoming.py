@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, final
 
 import trio
 
-from ._cancellation import split_cancelled
+from ._cancellation import sole_error, split_cancelled
 from ._core import InboundRequest, RequestId, RequestState
 from ._errors import (
     CapabilityError,
@@ -118,7 +118,7 @@ class IncomingRequest:
         if self.open:
             # What breaks while a withdrawn request unwinds is no answer to it: X4 leaves -32800 only.
             self.refuse(RequestCancelled("the request was cancelled") if self.cancelled else wire_error)
-        if wire_error is not _leaf(rest):
+        if wire_error is not sole_error(rest):
             failed(rest)
         if cancelled is not None:
             raise cancelled
@@ -130,23 +130,16 @@ def error_for_wire(error: Exception) -> RequestError:
     The one place where exceptions become wire errors: what is not meant for the peer stays here, so
     no path, traceback or secret reaches it. Also used on a group with a single leaf, as that leaf.
     """
-    error = _leaf(error)
-    if isinstance(error, RequestError):
-        return error
-    if isinstance(error, SchemaError):
-        return InvalidParams(str(error))
-    if isinstance(error, CapabilityError):
+    sole = sole_error(error)
+    if isinstance(sole, RequestError):
+        return sole
+    if isinstance(sole, SchemaError):
+        return InvalidParams(str(sole))
+    if isinstance(sole, CapabilityError):
         # The one who can do something about it is the peer's user, and no secret is in a capability's name.
-        return InternalError(f"this needs {error.capability}, which is not offered")
-    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        return InternalError(f"this needs {sole.capability}, which is not offered")
+    if isinstance(sole, (FileNotFoundError, NotADirectoryError)):
         return ResourceNotFound("no such file or directory")
-    if isinstance(error, OSError) and error.strerror:
-        return InternalError(f"the operating system refused: {error.strerror}")
+    if isinstance(sole, OSError) and sole.strerror:
+        return InternalError(f"the operating system refused: {sole.strerror}")
     return InternalError("internal error")
-
-
-def _leaf(error: Exception) -> Exception:
-    if not isinstance(error, ExceptionGroup):
-        return error
-    group = cast("ExceptionGroup[Exception]", error)
-    return _leaf(group.exceptions[0]) if len(group.exceptions) == 1 else group

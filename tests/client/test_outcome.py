@@ -19,7 +19,8 @@ from trio_acp import (
     SlowConsumer,
     Turn,
 )
-from trio_acp.client._outcome import choose_outcome, trio_part, unwrapped, without_cancelled
+from trio_acp._cancellation import trio_part, unwrapped, without_cancelled
+from trio_acp.client._outcome import choose_outcome
 
 # What fails, by precedence. Those of the user's code that can meet make a group.
 SOURCES = ["interrupt", "body", "handler", "on_update", "slow", "timeout", "agent", "lost", "cancelled"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import trio
 
-from trio_acp._cancellation import LoggedErrors
+from trio_acp._cancellation import LoggedErrors, sole_error
 from trio_acp._core import JunkLine
 from trio_acp._errors import (
     AcpError,
@@ -20,15 +20,14 @@ from trio_acp._errors import (
     RequestError,
     SchemaError,
 )
+from trio_acp._order import Lines, Ticket
 from trio_acp._peer import IncomingRequest, Peer
 from trio_acp._steps import written_together
 from trio_acp.schema import CloseSessionRequest
 
 from ._client import ClientLink, ConnectedClient
-from ._groups import sole_error
 from ._handlers import Invocation
 from ._methods import take_notification, take_request
-from ._order import Lines, Ticket
 from ._sessions import AgentSession
 
 if TYPE_CHECKING:

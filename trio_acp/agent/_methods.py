@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trio_acp._errors import InvalidParams, InvalidRequest, MethodNotFound
 from trio_acp._extensions import serve_extension, tell_extension
+from trio_acp._order import Ticket
 from trio_acp.schema import (
     PROTOCOL_VERSION,
     AuthenticateRequest,
@@ -24,7 +25,6 @@ from trio_acp.schema import (
 
 from ._handlers import BoundHandler, Invocation, call, to_wire
 from ._live import MAX_QUEUED_PROMPTS
-from ._order import Ticket
 from ._sessions import AgentSession
 from ._setup import (
     close_session,

@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Any, final
 
 import trio
 
-from trio_acp._cancellation import split_cancelled
+from trio_acp._cancellation import sole_error, split_cancelled
 from trio_acp._errors import ConnectionClosed, ConnectionLost, InternalError, RequestError
 from trio_acp._peer import error_for_wire
 from trio_acp.schema import PromptRequest, PromptResponse, StopReason
 
 from ._context import PromptContext
-from ._groups import sole_error
 from ._handlers import BoundHandler, Invocation, call, to_wire
 from ._sessions import AgentSession
 from ._updates import Emitter, content_to_wire
 
 if TYPE_CHECKING:
+    from trio_acp._order import Ticket
     from trio_acp._peer import IncomingRequest
 
     from ._connection import AgentConnection
     from ._live import LiveSession
-    from ._order import Ticket
 
 __all__ = ["Turn"]
 

@@ -10,7 +10,7 @@ from typing import Any, Final, final
 
 import trio
 
-from trio_acp._cancellation import LoggedErrors
+from trio_acp._cancellation import LoggedErrors, trio_part, unwrapped, without_cancelled
 from trio_acp._core import JunkLine
 from trio_acp._errors import (
     AcpError,
@@ -22,6 +22,7 @@ from trio_acp._errors import (
     SlowConsumer,
 )
 from trio_acp._extensions import as_extension, tell_extension
+from trio_acp._order import Line
 from trio_acp._peer import IncomingRequest, Peer, error_for_wire
 from trio_acp.schema import (
     AgentCapabilities,
@@ -34,7 +35,6 @@ from trio_acp.schema import (
 from ._buffers import UpdateStream
 from ._elicitations import Elicitations
 from ._options import AcpOptions, ServiceLife
-from ._outcome import trio_part, unwrapped, without_cancelled
 from ._permission import (
     Cancelled,
     DecidedPermission,
@@ -49,7 +49,7 @@ from ._running import KEPT_FAILURES, RunningTurn
 from ._services import Service, client_services, living_services
 from ._snapshots import SessionState, fold
 from ._table import SessionTable, StrayUpdate
-from ._work import Handlers, Line
+from ._work import Handlers
 
 __all__ = ["KEPT_DIAGNOSTICS", "ClientConnection"]
 

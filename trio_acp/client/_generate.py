@@ -10,13 +10,13 @@ from typing import Any, Final, final
 
 import trio
 
+from trio_acp._cancellation import only_cancelled, unwrapped
 from trio_acp._errors import AcpError, SessionBusy, TurnCancelled
 from trio_acp._nesting import Inside, is_inside
 from trio_acp.schema import ContentBlock, PromptCapabilities, TextContent
 
 from ._events import Done, ErrorEvent, ModelEvent, ModelReply, Narrator
 from ._messages import Asked, Entry, Messages, Seen, read_messages, rendered
-from ._outcome import only_cancelled, unwrapped
 from ._session import Session
 from ._turn import Turn
 

@@ -9,6 +9,7 @@ from typing import Any, Final, cast, final
 
 import trio
 
+from trio_acp._cancellation import unwrapped
 from trio_acp._errors import (
     AcpError,
     AgentExited,
@@ -33,7 +34,7 @@ from trio_acp.transports import AgentProcess
 from ._agent import ConnectedAgent
 from ._connection import ClientConnection
 from ._options import AcpOptions
-from ._outcome import choose_outcome, leave_block, unwrapped
+from ._outcome import choose_outcome, leave_block
 
 __all__ = ["connect_acp", "open_acp"]
 

@@ -2,62 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TypeAlias, cast
 
 import trio
 
-__all__ = ["choose_outcome", "leave_block", "only_cancelled", "trio_part", "unwrapped", "without_cancelled"]
+from trio_acp._cancellation import only_cancelled, without_cancelled
+
+__all__ = ["choose_outcome", "leave_block"]
 
 
 _Group: TypeAlias = "BaseExceptionGroup[BaseException]"
-
-
-def only_cancelled(error: BaseException) -> bool:
-    """True for Trio's cancellation, alone or in a group of nothing else."""
-    return without_cancelled(error) is None
-
-
-def without_cancelled(error: BaseException) -> BaseException | None:
-    """Return what is left of an exception when cancellations are taken out of it, None if nothing is.
-
-    What holds no cancellation is returned as it is: users' groups keep their identity.
-    """
-    if isinstance(error, trio.Cancelled):
-        return None
-    if isinstance(error, BaseExceptionGroup):
-        group = cast(_Group, error)
-        matched, rest = group.split(trio.Cancelled)
-        return group if matched is None else rest
-    return error
-
-
-def trio_part(error: BaseException) -> BaseException:
-    """Return the cancellations in an exception that holds some: what has to go on to Trio."""
-    if isinstance(error, BaseExceptionGroup):
-        cancelled = cast(_Group, error).subgroup(trio.Cancelled)
-        assert cancelled is not None
-        return cancelled
-    return error
-
-
-def unwrapped(error: BaseException) -> BaseException:
-    """Return what came out of a nursery of this library's as what it was inside.
-
-    Real errors go before cancellations. A group of one is that one; a group stays where there are several.
-    """
-    rest = without_cancelled(error)
-    whole = rest is not None
-    inside = error if rest is None else rest
-    members = _members(inside)
-    while members and not (whole and len(members) > 1):
-        inside = members[0]
-        members = _members(inside)
-    return inside
-
-
-def _members(error: BaseException) -> Sequence[BaseException]:
-    return cast(_Group, error).exceptions if isinstance(error, BaseExceptionGroup) else ()
 
 
 def choose_outcome(

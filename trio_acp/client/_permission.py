@@ -8,11 +8,11 @@ from typing import Any, Final, Literal, TypeAlias, final
 import attrs
 import trio
 
+from trio_acp._cancellation import without_cancelled
 from trio_acp._errors import LocalProtocolError, RequestCancelled
 from trio_acp._peer import IncomingRequest
 from trio_acp.schema import PermissionOption, PermissionOptionKind
 
-from ._outcome import without_cancelled
 from ._snapshots import ToolCallState
 
 __all__ = [

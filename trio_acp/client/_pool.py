@@ -10,12 +10,13 @@ from typing import Any, Final, TypeAlias, final
 
 import trio
 
+from trio_acp._cancellation import unwrapped
 from trio_acp._errors import AcpError, ConnectionClosed, LocalProtocolError, fresh_copy
 
 from ._agent import ConnectedAgent
 from ._open import open_acp
 from ._options import AcpOptions
-from ._outcome import choose_outcome, leave_block, unwrapped
+from ._outcome import choose_outcome, leave_block
 
 __all__ = [
     "DEFAULT_MAX_AGENTS",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, final
 
 import trio
 
+from trio_acp._order import Line
 from trio_acp.schema import SessionUpdate
 
 from ._buffers import UpdateStream
@@ -13,7 +14,7 @@ from ._replay import Replay
 from ._running import RunningTurn
 from ._scope import SessionScope
 from ._snapshots import SessionState, fold
-from ._work import Handlers, Line
+from ._work import Handlers
 
 if TYPE_CHECKING:
     from ._opening import Opening

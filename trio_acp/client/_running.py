@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, final
 
 import trio
 
+from trio_acp._cancellation import trio_part, without_cancelled
 from trio_acp._errors import (
     AcpError,
     InvalidResponse,
@@ -18,15 +19,15 @@ from trio_acp._errors import (
     RequestError,
     SlowConsumer,
 )
+from trio_acp._order import Line
 from trio_acp._peer import IncomingRequest
 from trio_acp.schema import PromptResponse, SessionUpdate, StopReason
 
 from ._buffers import TurnBuffer
 from ._options import AcpOptions
-from ._outcome import trio_part, without_cancelled
 from ._permission import OpenPermission, PermissionHandler, Reject
 from ._snapshots import Transcript
-from ._work import Handlers, Line
+from ._work import Handlers
 
 __all__ = ["KEPT_FAILURES", "RunningTurn", "TurnHost", "is_working_for"]
 

@@ -9,10 +9,11 @@ from weakref import WeakSet
 
 import trio
 
+from trio_acp._cancellation import only_cancelled, unwrapped
 from trio_acp._errors import AcpError, fresh_copy
 from trio_acp.schema import PlanEntry, PromptResponse, SessionUpdate, StopReason, UsageUpdate
 
-from ._outcome import choose_outcome, leave_block, only_cancelled, unwrapped
+from ._outcome import choose_outcome, leave_block
 from ._running import RunningTurn
 from ._snapshots import Message, ToolCallState
 

@@ -8,41 +8,9 @@ from typing import Any, final
 
 import trio
 
-__all__ = ["Handlers", "Line"]
+from trio_acp._order import Line, Ticket
 
-
-@final
-class _Place:
-    """A place in a line: its task begins when those before it have begun."""
-
-    __slots__ = ("_before", "_begun")
-
-    def __init__(self, before: _Place | None) -> None:
-        self._before = before
-        self._begun = trio.Event()
-
-    async def begin(self) -> None:
-        """Wait for those before. Shielded: they begin within one pass of the scheduler, cancelled or not."""
-        before, self._before = self._before, None
-        if before is not None and not before._begun.is_set():
-            with trio.CancelScope(shield=True):
-                await before._begun.wait()
-        self._begun.set()
-
-
-@final
-class Line:
-    """The order of one session's requests: Trio starts new tasks in any order, their code may not."""
-
-    __slots__ = ("_last",)
-
-    def __init__(self) -> None:
-        self._last: _Place | None = None
-
-    def take(self) -> _Place:
-        """Take the last place."""
-        self._last = place = _Place(self._last)
-        return place
+__all__ = ["Handlers"]
 
 
 @final
@@ -82,7 +50,7 @@ class Handlers:
         self._scopes.add(scope)
         start_soon(self._run, self._line.take(), scope, task)
 
-    async def _run(self, place: _Place, scope: trio.CancelScope, task: Callable[[], Awaitable[Any]]) -> None:
+    async def _run(self, place: Ticket, scope: trio.CancelScope, task: Callable[[], Awaitable[Any]]) -> None:
         await place.begin()
         try:
             # Up to its first checkpoint this comes before everything behind it in the line.

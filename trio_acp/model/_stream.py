@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, cast, final
+from typing import Any, final
 
 import trio
 
+from trio_acp._cancellation import only_cancelled, unwrapped
 from trio_acp._nesting import Inside
 from trio_acp.client import Done, ErrorEvent
 
@@ -77,8 +78,8 @@ class RunStream:
             # It waits as long as the model needs to end, as any nursery does.
             await self._manager.__aexit__(None, None, None)  # noqa: ASYNC102
         except BaseException as error:  # noqa: ASYNC103 - what goes on instead is real
-            left = _inside(error)
-            if exc is None or not isinstance(left, trio.Cancelled):
+            left = unwrapped(error)
+            if exc is None or not only_cancelled(left):
                 raise left from None  # noqa: ASYNC104 - the cancellation itself, where there is no more
         finally:
             self._receive.close()
@@ -108,14 +109,3 @@ class RunStream:
             raise StopAsyncIteration from None
         self._told = self._told or isinstance(event, ErrorEvent)
         return event
-
-
-def _inside(error: BaseException) -> BaseException:
-    """Return the real error in what came out of a nursery of one task, else the cancellation."""
-    while isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        _, rest = group.split(trio.Cancelled)
-        if rest is not None and len(rest.exceptions) > 1:
-            return rest
-        error = (group if rest is None else rest).exceptions[0]
-    return error

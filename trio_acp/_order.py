@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import final
 
 import trio
 
-__all__ = ["Lines", "Ticket"]
+__all__ = ["Line", "Lines", "Ticket"]
 
 
 @final
 class Ticket:
-    """A place in a line; its task waits until those before it have begun."""
+    """A place in a line; its task waits until those before it have begun.
 
-    __slots__ = ("_before", "_begun", "_event", "_key", "_lines")
+    Args:
+        before: the place before it.
+        begun: called when its task has begun.
+    """
 
-    def __init__(self, lines: Lines, key: str, before: Ticket | None) -> None:
-        self._lines = lines
-        self._key = key
+    __slots__ = ("_before", "_begun", "_event", "_on_begun")
+
+    def __init__(self, before: Ticket | None, begun: Callable[[Ticket], object] | None = None) -> None:
         self._before = before
+        self._on_begun = begun
         self._begun = False
         self._event: trio.Event | None = None
 
@@ -41,23 +47,38 @@ class Ticket:
         self._begun = True
         if self._event is not None:
             self._event.set()
-        self._lines.left(self._key, self)
+        if self._on_begun is not None:
+            self._on_begun(self)
+
+
+@final
+class Line:
+    """The order of the requests of one session."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: Ticket | None = None
+
+    def take(self) -> Ticket:
+        """Take the last place."""
+        self._last = ticket = Ticket(self._last)
+        return ticket
 
 
 @final
 class Lines:
-    """One line for each session."""
+    """One line for each session, for as long as somebody stands in it."""
 
     def __init__(self) -> None:
         self._last: dict[str, Ticket] = {}
 
     def take(self, key: str) -> Ticket:
         """Take the last place in a line."""
-        ticket = Ticket(self, key, self._last.get(key))
-        self._last[key] = ticket
+        self._last[key] = ticket = Ticket(self._last.get(key), partial(self._left, key))
         return ticket
 
-    def left(self, key: str, ticket: Ticket) -> None:
-        """Forget a line of which nothing is left. Called by tickets."""
+    def _left(self, key: str, ticket: Ticket) -> None:
+        """Forget a line of which nothing is left."""
         if self._last.get(key) is ticket:
             del self._last[key]

@@ -44,12 +44,12 @@ async def test_a_string_is_the_next_message_of_one_conversation(
 
     async def script(wire: Wire) -> None:
         request = await wire.new_session()
-        assert request["params"]["cwd"] == "/work"
+        assert request["params"]["cwd"] == "/project"
         await reply(wire, "one", "uno")
         await reply(wire, "two", "dos")
         await wire.quiet()
 
-    async with Scene(script, AcpOptions(cwd="/work")) as (agent, _wire):
+    async with Scene(script, AcpOptions(cwd="/project")) as (agent, _wire):
         assert await agent.generate("one") == "uno"
         assert await agent.generate("two") == "dos"
         agent.cancel()  # nothing runs: nothing happens

@@ -15,11 +15,11 @@ class House:
 
     def __init__(self, base: pathlib.Path) -> None:
         self.base = base
-        self.root = base / "work" / "project"
+        self.root = base / "home" / "project"
         self.root.mkdir(parents=True)
         self.outside = base / "outside"
         self.outside.mkdir()
-        self.sibling = base / "work" / "project-secrets"
+        self.sibling = base / "home" / "project-secrets"
         self.sibling.mkdir()
         for file in (self.outside / "secret", self.sibling / "secret", base / "secret"):
             file.write_text(SECRET)

@@ -49,8 +49,8 @@ SPELLINGS: dict[str, Callable[[House], str]] = {
     "above the top": lambda house: "/../" * 50 + str(house.outside / "secret"),
     "other case": lambda house: str(house.root).upper() + "/inside/file",
     "full-width dots": lambda house: f"{house.root}/．．/../../outside/secret",
-    "composed spelling of a root": lambda house: str(house.base) + "/work/projéct/f",
-    "decomposed spelling of a root": lambda house: str(house.base) + "/work/proje\u0301ct/f",
+    "composed spelling of a root": lambda house: str(house.base) + "/home/projéct/f",
+    "decomposed spelling of a root": lambda house: str(house.base) + "/home/proje\u0301ct/f",
     "NUL": lambda house: f"inside/file\0{house.outside}/secret",
     "no Unicode": lambda house: "inside/\ud800",
     "file URI": lambda house: f"/file://{house.outside}/secret",
@@ -76,11 +76,11 @@ async def test_a_way_out_and_in_again_is_followed_only_as_far_as_its_text_tells(
     workspace, session = Workspace(), scope(house.root)
     assert await workspace.read(reading("../project/inside/file"), session) == "inside"
     assert await workspace.read(reading("inside/../inside/./file"), session) == "inside"
-    await refused(house, "../../outside/../work/project/inside/file")
+    await refused(house, "../../outside/../home/project/inside/file")
 
 
 PARTS = st.sampled_from(
-    ["..", ".", "", "inside", "file", "project", "outside", "secret", "out", "up", "work", "~"]
+    ["..", ".", "", "inside", "file", "project", "outside", "secret", "out", "up", "home", "~"]
 )
 
 

@@ -128,7 +128,7 @@ def encode_params(params: ExtensionParams) -> dict[str, Any]:
     """
     try:
         raw: Any = {} if params is None else encode(params)
-    except SchemaError as error:
+    except (SchemaError, RecursionError) as error:
         raise LocalProtocolError(f"these parameters cannot be sent: {error}") from error
     if not isinstance(raw, dict):
         raise LocalProtocolError(
@@ -143,14 +143,14 @@ def encode_result(kind: Any, value: Any, name: str) -> Any:
     Raises:
         TypeError: it is not of the type that was registered, or cannot travel.
     """
-    checkable = isinstance(kind, type) and not is_typeddict(kind)
-    if checkable and not isinstance(value, kind):
+    record = _is_record(kind)
+    if record and not isinstance(value, kind):
         raise TypeError(f"the handler of {name} must return {_name(kind)}, not {type(value).__name__}")
     try:
         raw = encode(value)
-        if not checkable:
+        if not record:
             decode(kind, raw, "")
-    except SchemaError as error:
+    except (SchemaError, RecursionError) as error:
         raise TypeError(f"the handler of {name} returned what does not fit: {error}") from error
     return raw
 
@@ -215,8 +215,10 @@ def _evaluated(function: Any, annotation: str) -> Any:
 @cache
 def _converter() -> Converter:
     from cattrs import Converter
+    from cattrs.cols import is_mapping
 
     converter = Converter(structure_fallback_factory=_cannot_travel)
+    converter.register_structure_hook_factory(is_mapping, partial(_take_map_of, converter))
     converter.register_structure_hook_factory(_is_list, partial(_take_list_of, converter))
     converter.register_structure_hook_factory(_has_own_fields, partial(_take_of, converter))
     converter.register_unstructure_hook_factory(_has_own_fields, partial(_put_of, converter))
@@ -303,6 +305,13 @@ def _take_list_of(converter: Converter, kind: Any) -> Callable[[Any, Any], Any]:
     # By itself cattrs takes whatever can be iterated over, an object of JSON or a text included.
     generated = list_structure_factory(kind, converter)
     return lambda raw, _: generated(structure(list[Any], raw), kind)
+
+
+def _take_map_of(converter: Converter, kind: Any) -> Callable[[Any, Any], Any]:
+    from cattrs.cols import mapping_structure_factory
+
+    generated: Callable[[Any, Any], Any] = mapping_structure_factory(kind, converter)
+    return lambda raw, _: generated(structure(dict[str, Any], raw), kind)
 
 
 def _misfit(error: Exception, subject: str) -> SchemaError | None:

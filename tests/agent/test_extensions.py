@@ -169,6 +169,16 @@ async def test_what_goes_wrong_in_the_agent_is_not_blamed_on_the_client(
     async def where() -> Any:
         return {"of_what": 5}
 
+    @app.on_ext_request("_test/loop")
+    async def loop() -> Any:
+        endless: list[Any] = []
+        endless.append(endless)
+        return endless
+
+    @app.on_ext_request("_test/map", result=dict[str, float])
+    async def mapping() -> Any:
+        return {"a": 1, "b": "2"}
+
     @app.on_ext_request("_test/inside")
     async def inside(client: ConnectedClient) -> Any:
         from trio_acp.schema import structure
@@ -180,6 +190,8 @@ async def test_what_goes_wrong_in_the_agent_is_not_blamed_on_the_client(
         "_test/wrong": "must return Point, not dict",
         "_test/odd": "longName: expected a string",
         "_test/where": "of_what: expected a string",
+        "_test/loop": "maximum recursion",
+        "_test/map": "b: expected a number",
         "_test/inside": "made a value that does not fit",
     }
     async with connected(app) as client:
@@ -278,6 +290,10 @@ async def test_both_sides_call_each_other_with_objects() -> None:
             await ctx.client.ext_request("_host/grow", [5])  # type: ignore[call-overload]
         with pytest.raises(LocalProtocolError, match=r"cannot be sent: Shape: expected an integer"):
             await ctx.client.ext_notification("_host/grow", Shape([Point("5")]))  # type: ignore[arg-type]
+        loop: list[Any] = []
+        loop.append(loop)
+        with pytest.raises(LocalProtocolError, match="cannot be sent: maximum recursion"):
+            await ctx.client.ext_notification("_host/grow", {"points": loop})
         await ctx.client.ext_notification("_host/grow", shape)
         return "done"
 
@@ -364,6 +380,9 @@ async def test_null_is_a_good_answer_where_nothing_is_required() -> None:
         ]
         with pytest.raises(InvalidResponse, match="_null does not fit Point: x: required field"):
             await client.ext_request("_null", result=Point)
+        for kind, expected in ((dict, "an object"), (dict[str, int], "an object"), (list[Point], "an array")):
+            with pytest.raises(InvalidResponse, match=f"expected {expected}, got null"):
+                await client.ext_request("_null", result=kind)
         with pytest.raises(TypeError, match="complex cannot travel"):
             await client.ext_request("_null", result=complex)
         return repr([answers[0].there, answers[1]])
@@ -384,9 +403,17 @@ class Callables:
 
 async def test_every_kind_of_callable_may_say_what_it_takes() -> None:
     app = agent(nothing)
+
+    async def evaluated(params: Any, method: Any) -> int:
+        return int(params.x)
+
+    # As in a module without postponed annotations.
+    evaluated.__annotations__.update(params=Point, method=Any)
+    app.on_ext_request("_test/evaluated")(evaluated)
     app.on_ext_request("_test/object")(Callables())
     app.on_ext_request("_test/method")(Callables().method)
     async with connected(app) as client:
+        assert await client.call("_test/evaluated", x=1, y=2) == 1
         assert await client.call("_test/object", x=1, y=2) == 1
         assert await client.call("_test/method", x=1, y=2) == 2
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final, overload
 
 import trio
@@ -301,8 +300,8 @@ class ConnectedClient:
         """
         check_extension_name(method, LocalProtocolError)
         check_type(result)
-        convert = None if result is None else partial(decode_result, result, method)
-        return await self._link.call(method, encode_params(params), convert)
+        raw = await self._link.call(method, encode_params(params))
+        return decode_result(result, method, raw)
 
     async def ext_notification(self, method: str, params: ExtensionParams = None) -> None:
         """Send an extension notification to the client (N1). Whole or not at all, if cancelled.

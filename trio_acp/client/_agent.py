@@ -490,8 +490,8 @@ class ConnectedAgent:
         """
         check_extension_name(method, LocalProtocolError)
         check_type(result)
-        convert = None if result is None else partial(decode_result, result, method)
-        return await self._connection.peer.request(method, encode_params(params), convert=convert)
+        raw = await self._connection.peer.request(method, encode_params(params))
+        return decode_result(result, method, raw)
 
     async def notify(self, method: str, params: ExtensionParams = None) -> None:
         """Send an extension notification to the agent (N1). Whole or not at all, if cancelled.

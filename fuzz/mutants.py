@@ -2,7 +2,8 @@
 
 Each bug is a replacement in one file of a copy of the tree. The fuzzers run on it, then the part of the test suite
 that answers for that file. A bug counts as found when a test fails, or does not come to its end in time.
-The exit status is 1 when the suite misses a bug, or the fuzzers miss more than they may.
+Before that both have to pass on the tree as it is. The exit status is 1 when the suite misses a bug, or the
+fuzzers miss more than they may.
 """
 
 # ruff: noqa: E501 - what is replaced is quoted as it stands.
@@ -309,6 +310,11 @@ def finds(tree: pathlib.Path, paths: list[str], examples: int) -> str:
     return failed[0].rpartition("::")[2][:60] if failed else "error"
 
 
+def part_of(mutant: Mutant) -> str:
+    """Return the part of the package that a bug is in."""
+    return mutant.file.partition("/")[0]
+
+
 def main() -> int:
     """Try the bugs, write a table, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.mutants", description=__doc__)
@@ -320,6 +326,14 @@ def main() -> int:
         for mutant in MUTANTS
         if not arguments.names or any(name in mutant.name for name in arguments.names)
     ]
+    with tempfile.TemporaryDirectory() as directory:
+        tree = pathlib.Path(directory)
+        copy_tree(tree)
+        suites = sorted({path for mutant in chosen for path in SUITE[part_of(mutant)]})
+        found = finds(tree, [*FUZZERS, *suites], arguments.examples)
+        if found:
+            print(f"the tree fails as it is: {found}")
+            return 2
     by_fuzz = by_suite = 0
     for number, mutant in enumerate(chosen, start=1):
         start = time.monotonic()
@@ -333,7 +347,7 @@ def main() -> int:
                 return 2
             file.write_text(source.replace(mutant.old, mutant.new, 1), encoding="utf-8")
             fuzz = finds(tree, FUZZERS, arguments.examples)
-            suite = finds(tree, SUITE[mutant.file.partition("/")[0]], arguments.examples)
+            suite = finds(tree, SUITE[part_of(mutant)], arguments.examples)
         by_fuzz += bool(fuzz)
         by_suite += bool(suite)
         seconds = time.monotonic() - start

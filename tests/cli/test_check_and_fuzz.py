@@ -122,6 +122,8 @@ async def test_a_failure_is_small_is_kept_and_is_found_again(tmp_path: pathlib.P
     assert again.returncode == 1
     assert "broken after 1 program, seed 1\n" in again.stdout
     assert "kept in" not in again.stdout
+    known = await run_command("fuzz", "--agent", bad, "--replay", "f.json", "--ignore", "W4", cwd=tmp_path)
+    assert known.returncode == 0
     fixed = await run_command("fuzz", "--agent", TINY, "--replay", "f.json", cwd=tmp_path)
     assert fixed.returncode == 0
 

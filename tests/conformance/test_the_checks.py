@@ -279,6 +279,14 @@ async def test_an_agent_that_does_not_answer_is_told_so() -> None:
     assert str(result).startswith("fail: I2-the-version-asked-for: The version")
 
 
+async def test_a_turn_that_ends_at_once_where_it_should_go_on_is_told_so() -> None:
+    result = await check("cancels-all-turns", name="X2-cancelling")
+    assert (
+        result.message
+        == "a turn that should go on for a while was answered 'cancelled', and nothing was said"
+    )
+
+
 async def test_an_agent_that_cannot_be_started_is_no_failed_check() -> None:
     with pytest.raises(AgentStartError, match="/no/such/agent"):
         await run_checks(["/no/such/agent"])

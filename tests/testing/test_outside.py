@@ -141,6 +141,36 @@ async def test_an_agent_that_breaks_a_rule_is_blamed_by_its_tag(autojump_clock: 
     assert len(failure.transcript) == 2
 
 
+async def test_what_is_known_does_not_hide_the_rest(autojump_clock: Any) -> None:
+    async def serves_all(agent: ScriptedAgent) -> None:
+        while (message := await agent.receive()) is not None:
+            if "id" in message:
+                await agent.reply(message, {"sessionId": "s1"})
+
+    early = [["new"], ["new"]]
+    failure = await play_steps(scripted(serves_all), early)
+    assert failure is not None
+    # Not I4: the protocol does not ask an agent to refuse what comes too early.
+    assert failure.rule == "S1"
+    assert await play_steps(scripted(serves_all), early, ignore=("I4", "S1")) is None
+    assert (await play_steps(scripted(serves_all), early, ignore=())).rule == "I4"  # type: ignore[union-attr]
+    assert await play_steps(scripted(gone), early, ignore=("W4",)) is None
+
+
+async def test_what_the_client_does_not_offer_is_refused(autojump_clock: Any) -> None:
+    codes: list[int] = []
+
+    async def asks(agent: ScriptedAgent) -> None:
+        await agent.introduce()
+        id = await agent.request("_more/please", {})
+        alive = await agent.receive()
+        codes.append((await agent.expect_error(id))["code"])
+        await agent.reply_error(alive or {}, -32601)
+
+    assert await play_steps(scripted(asks), [["initialize"]]) is None
+    assert codes == [-32601]
+
+
 def test_programs_are_made_from_their_seed_alone() -> None:
     programs = [make_steps(random.Random(seed)) for seed in range(300)]
     assert programs == [make_steps(random.Random(seed)) for seed in range(300)]

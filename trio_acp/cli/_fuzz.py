@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import attrs
 import trio
 
-from trio_acp.testing import Failure, fuzz_agent, play_steps
+from trio_acp.testing import NOT_DEMANDED, Failure, fuzz_agent, play_steps
 from trio_acp.transports import AgentProcess
 
 from ._text import one_line, plural
@@ -38,6 +38,7 @@ class FuzzSettings:
         duration: seconds after which no program begins.
         failure: where a failure is kept.
         replay: a failure to play again instead; None to look for one.
+        ignore: tags of rules that the agent may break.
     """
 
     command: Sequence[str]
@@ -49,6 +50,7 @@ class FuzzSettings:
     duration: float
     failure: str
     replay: str | None
+    ignore: Collection[str]
 
 
 class _Connection(AbstractAsyncContextManager[trio.abc.Stream]):
@@ -85,10 +87,16 @@ async def _run_fuzz(settings: FuzzSettings, directory: str, out: TextIO) -> bool
     def connect() -> _Connection:
         return _Connection(settings.command, settings.cwd or directory)
 
+    ignore = NOT_DEMANDED.union(settings.ignore)
     if settings.replay is not None:
         kept = Failure.from_json(json.loads(await trio.Path(settings.replay).read_text(encoding="utf-8")))
         failure = await play_steps(
-            connect, kept.steps, cwd=directory, prompt=settings.prompt, seconds=settings.seconds
+            connect,
+            kept.steps,
+            cwd=directory,
+            prompt=settings.prompt,
+            seconds=settings.seconds,
+            ignore=ignore,
         )
         programs = 1
     else:
@@ -99,6 +107,7 @@ async def _run_fuzz(settings: FuzzSettings, directory: str, out: TextIO) -> bool
             cwd=directory,
             prompt=settings.prompt,
             answer_seconds=settings.seconds,
+            ignore=ignore,
         )
         failure, programs = report.failure, report.programs
     summary: dict[str, Any] = {

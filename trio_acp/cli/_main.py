@@ -194,6 +194,13 @@ def _parser() -> argparse.ArgumentParser:
         default="acp-fuzz-failure.json",
         help="where to keep a failure (default: acp-fuzz-failure.json)",
     )
+    fuzz.add_argument(
+        "--ignore",
+        metavar="RULE",
+        action="append",
+        default=[],
+        help="look for something else than breaches of this rule (W4); may be given several times",
+    )
     fuzz.add_argument("--replay", metavar="FILE", help="play a failure again, and nothing else")
     fuzz.set_defaults(run=_fuzz)
     return parser
@@ -388,6 +395,7 @@ def _fuzz(arguments: argparse.Namespace, trouble: _Trouble) -> int:
         duration=arguments.seconds,
         failure=arguments.failure,
         replay=arguments.replay,
+        ignore=arguments.ignore,
     )
 
     async def run() -> int:

@@ -26,6 +26,7 @@ from ._leftovers import LeftBehind as LeftBehind
 from ._leftovers import Leftovers as Leftovers
 from ._leftovers import assert_nothing_left as assert_nothing_left
 from ._leftovers import leftovers as leftovers
+from ._outside import NOT_DEMANDED as NOT_DEMANDED
 from ._outside import Failure as Failure
 from ._outside import FuzzReport as FuzzReport
 from ._outside import fuzz_agent as fuzz_agent
@@ -60,6 +61,7 @@ __all__ = [
     "FULL_CLIENT",
     "HOLD",
     "NOISE_LINES",
+    "NOT_DEMANDED",
     "AtStep",
     "CoalescedStream",
     "CorruptedStream",

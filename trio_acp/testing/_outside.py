@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeAlias, final
 
@@ -21,7 +21,15 @@ from ._roles import FULL_CLIENT, ScriptedClient
 from ._scripted import PeerError
 from ._shapes import is_object
 
-__all__ = ["FAILURE_VERSION", "Failure", "FuzzReport", "fuzz_agent", "make_steps", "play_steps"]
+__all__ = [
+    "FAILURE_VERSION",
+    "NOT_DEMANDED",
+    "Failure",
+    "FuzzReport",
+    "fuzz_agent",
+    "make_steps",
+    "play_steps",
+]
 
 Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[trio.abc.Stream]]
 """Starts the agent anew and connects to it; leaving the block ends it."""
@@ -37,6 +45,12 @@ MAX_STEPS: Final = 12
 
 CAPABILITIES: Final = {key: FULL_CLIENT[key] for key in ("session", "auth")}
 """No files, no terminals, no forms: an agent that asks for them breaks I3."""
+
+NOT_DEMANDED: Final = frozenset({"I4"})
+"""Rules that the published protocol leaves to the agent: few refuse what comes before ``initialize``."""
+
+CANCELLED: Final = {"outcome": {"outcome": "cancelled"}}
+"""The answer to every request for permission: chance decides nothing."""
 
 ALIVE: Final = "_fuzz/alive"
 """A method that no agent has: any answer to it is a sign of life."""
@@ -147,6 +161,16 @@ _PARTS: Final[dict[str, list[Any]]] = {
 # Playing them ----------------------------------------------------------------------------------------------
 
 
+class _Replies(dict[str, Any]):
+    """What the client answers; what it does not know it refuses, as every peer has to (W4)."""
+
+    def __contains__(self, method: object) -> bool:
+        return True
+
+    def __missing__(self, method: str) -> PeerError:
+        return PeerError(-32601, "this client does not offer it")
+
+
 @final
 class _Player:
     """Plays steps over one connection."""
@@ -220,8 +244,6 @@ class _Player:
 
     async def finish(self) -> None:
         """Stop all turns, and see that every request is answered and the agent alive."""
-        cancelled = {"outcome": {"outcome": "cancelled"}}
-        self.client.replies["session/request_permission"] = cancelled
         for session in self._sessions():
             await self.client.cancel(session)
         await self._ask(ALIVE, {})
@@ -229,7 +251,13 @@ class _Player:
 
 
 async def play_steps(
-    connect: Connect, steps: list[Step], *, cwd: str = "/", prompt: str = "hello", seconds: float = 10.0
+    connect: Connect,
+    steps: list[Step],
+    *,
+    cwd: str = "/",
+    prompt: str = "hello",
+    seconds: float = 10.0,
+    ignore: Collection[str] = NOT_DEMANDED,
 ) -> Failure | None:
     """Run a program against an agent that is started for it; return how that broke it, None if it did not.
 
@@ -239,11 +267,12 @@ async def play_steps(
         cwd: the directory for sessions, absolute.
         prompt: what turns are started with.
         seconds: that the agent has to answer everything.
+        ignore: tags of rules that the agent may break.
     """
     broken: tuple[str, str] | None = None
     async with connect() as stream:
-        client = ScriptedClient(stream)
-        client.replies["session/request_permission"] = _cancelled
+        client = ScriptedClient(stream, tolerate=ignore)
+        client.replies = _Replies({"session/request_permission": CANCELLED})
         player = _Player(client, cwd, prompt)
         with trio.move_on_after(seconds) as limit:
             try:
@@ -256,13 +285,9 @@ async def play_steps(
                 broken = ("W4", "the agent ended the connection")
     if limit.cancelled_caught:
         broken = ("W11", f"a request was not answered within {seconds:g} seconds")
-    if broken is None:
+    if broken is None or broken[0] in ignore:
         return None
     return Failure(steps, *broken, str(client.transcript).splitlines())
-
-
-def _cancelled(params: Any) -> Any:
-    return {"outcome": {"outcome": "cancelled"}}
 
 
 # Looking for a failure --------------------------------------------------------------------------------------
@@ -277,6 +302,7 @@ async def fuzz_agent(
     prompt: str = "hello",
     answer_seconds: float = 10.0,
     shrink_seconds: float = 60.0,
+    ignore: Collection[str] = NOT_DEMANDED,
     progress: Callable[[int], object] = lambda programs: None,
 ) -> FuzzReport:
     """Run random programs against an agent until one breaks it, or the time is over; make that one small.
@@ -292,6 +318,7 @@ async def fuzz_agent(
         prompt: what turns are started with.
         answer_seconds: that the agent has to answer everything in one program.
         shrink_seconds: for making the failing program small.
+        ignore: tags of rules that the agent may break, so that what is known does not hide the rest.
         progress: called after each program with how many there have been.
     """
     choose = random.Random(seed)
@@ -300,7 +327,7 @@ async def fuzz_agent(
     failure: Failure | None = None
 
     async def play(steps: list[Step]) -> Failure | None:
-        return await play_steps(connect, steps, cwd=cwd, prompt=prompt, seconds=answer_seconds)
+        return await play_steps(connect, steps, cwd=cwd, prompt=prompt, seconds=answer_seconds, ignore=ignore)
 
     while failure is None and (programs == 0 or time.monotonic() < end):
         failure = await play(make_steps(choose))

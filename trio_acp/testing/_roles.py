@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final, final
 
 import trio
@@ -63,13 +63,19 @@ class ScriptedAgent(ScriptedPeer):
     Args:
         stream: this end of the connection.
         strict: raise at the first message of the host that breaks a rule.
+        tolerate: tags of rules for which it does not raise.
         patience: seconds that anything is waited for.
     """
 
     def __init__(
-        self, stream: trio.abc.Stream, *, strict: bool = True, patience: float = DEFAULT_PATIENCE
+        self,
+        stream: trio.abc.Stream,
+        *,
+        strict: bool = True,
+        tolerate: Collection[str] = (),
+        patience: float = DEFAULT_PATIENCE,
     ) -> None:
-        super().__init__(stream, "agent", strict=strict, patience=patience)
+        super().__init__(stream, "agent", strict=strict, tolerate=tolerate, patience=patience)
 
     async def introduce(self, capabilities: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
         """Answer ``initialize``; return the request.
@@ -161,13 +167,19 @@ class ScriptedClient(ScriptedPeer):
     Args:
         stream: this end of the connection.
         strict: raise at the first message of the agent that breaks a rule.
+        tolerate: tags of rules for which it does not raise.
         patience: seconds that anything is waited for.
     """
 
     def __init__(
-        self, stream: trio.abc.Stream, *, strict: bool = True, patience: float = DEFAULT_PATIENCE
+        self,
+        stream: trio.abc.Stream,
+        *,
+        strict: bool = True,
+        tolerate: Collection[str] = (),
+        patience: float = DEFAULT_PATIENCE,
     ) -> None:
-        super().__init__(stream, "client", strict=strict, patience=patience)
+        super().__init__(stream, "client", strict=strict, tolerate=tolerate, patience=patience)
 
     async def initialize(self, capabilities: dict[str, Any] | None = None) -> dict[str, Any]:
         """Introduce this client and return the agent's answer.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Collection
 from typing import Any, Final, Self
 
 import trio
@@ -66,6 +67,7 @@ class ScriptedPeer:
         stream: this end of the connection; for example one of `open_memory_pair`.
         party: what this end plays.
         strict: raise `IllegalConversation` at the first message of the other side that breaks a rule.
+        tolerate: tags of rules for which it does not raise.
         patience: seconds that anything is waited for, on the clock of the run.
 
     Attributes:
@@ -83,6 +85,7 @@ class ScriptedPeer:
         party: Party,
         *,
         strict: bool = True,
+        tolerate: Collection[str] = (),
         patience: float = DEFAULT_PATIENCE,
     ) -> None:
         self.stream = stream
@@ -92,6 +95,7 @@ class ScriptedPeer:
         self.inbox: deque[dict[str, Any]] = deque()
         self.ended: bool = False
         self._strict = strict
+        self._tolerated = frozenset(tolerate)
         self._patience = patience
         self._referee = Referee(seen_at=party)
         self._ids = 0
@@ -144,7 +148,8 @@ class ScriptedPeer:
 
     def _judge(self, entry: Entry) -> None:
         for violation in self._referee.see(entry):
-            if self._strict and violation.side != self.party:
+            blamed = violation.side != self.party and violation.rule not in self._tolerated
+            if self._strict and blamed:
                 raise IllegalConversation(violation, self.transcript)
 
     async def expect(self, method: str, /, **params: Any) -> dict[str, Any]:

@@ -407,9 +407,18 @@ class Probe:
         """Cancel the turn of a session."""
         await self.notify("session/cancel", {"sessionId": session})
 
-    async def first_update(self, session: str, since: int = 0) -> None:
+    async def first_update(self, session: str, since: int, prompt: Any) -> None:
         """Wait for the first message, thought, plan or tool call of a turn."""
-        await self.until(lambda: self.content_updates(session, since), "sign of life of the turn")
+
+        def begun() -> Any:
+            return self.content_updates(session, since) or self.answered(prompt)
+
+        found = await self.until(begun, "sign of life of the turn")
+        if isinstance(found, Answer):
+            reason = found.result["stopReason"]
+            raise Broken(
+                f"a turn that should go on for a while was answered {reason!r}, and nothing was said"
+            )
 
     def content_updates(self, session: str, since: int = 0, until: int | None = None) -> list[dict[str, Any]]:
         """Return the updates of a session that belong to the conversation, of some messages."""

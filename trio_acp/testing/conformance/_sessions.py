@@ -169,7 +169,7 @@ async def closing_cancels(probe: Probe) -> None:
     probe.needs("sessionCapabilities.close")
     before = len(probe.messages)
     id = await probe.start_prompt(session, probe.prompts.slow, "work for a while")
-    await probe.first_update(session, before)
+    await probe.first_update(session, before, id)
     (await probe.ask("session/close", {"sessionId": session})).succeeded()
     reason = (await probe.answer(id)).result["stopReason"]
     require(reason == "cancelled", f"the turn was answered {reason!r}")

@@ -27,7 +27,7 @@ async def slow_turn(probe: Probe, session: str) -> Any:
     """Start a turn that goes on, and wait for its first sign of life."""
     before = len(probe.messages)
     id = await probe.start_prompt(session, probe.prompts.slow, "work for a while")
-    await probe.first_update(session, before)
+    await probe.first_update(session, before, id)
     return id
 
 

@@ -322,8 +322,8 @@ async def ends_with_its_input_in_a_turn(probe: Probe) -> None:
     """When its input ends while a turn runs the agent exits by itself, with status 0."""
     session = await probe.new_session()
     before = len(probe.messages)
-    await probe.start_prompt(session, probe.prompts.slow, "work for a while")
-    await probe.first_update(session, before)
+    id = await probe.start_prompt(session, probe.prompts.slow, "work for a while")
+    await probe.first_update(session, before, id)
     await probe.end_input()
     status = await probe.exit_status()
     require(status == 0, f"its exit status is {status}")

@@ -102,6 +102,8 @@ def test_the_rule_that_is_broken_is_named(spoiled: tuple[Transcript, str]) -> No
     assert rule_of(*entries) == rule
 
 
+TRACEBACK = "Traceback (most recent call last): secrets"
+
 BROKEN: list[tuple[str, list[Pair]]] = [
     ("W1", [client(id=1, method="initialize", params={"protocolVersion": 1}, jsonrpc="1.0")]),
     ("W2", [("agent", None)]),
@@ -123,6 +125,7 @@ BROKEN: list[tuple[str, list[Pair]]] = [
     ("N1", [*begun(), client(id=5, method="$/dance")]),
     ("W6", [*begun(), prompt(), agent(id="p", error={"code": "1", "message": "no"})]),
     ("W6", [*begun(), prompt(), agent(id="p", error=None)]),
+    ("W4", [*begun(), prompt(), agent(id="p", error={"code": -32603, "message": TRACEBACK})]),
     ("W6", [*begun(), prompt(), agent(id="p", result=None)]),
     ("W6", [*begun(), call("session/load", sessionId="s2", cwd="/", mcpServers=[]), agent(id="x", result=5)]),
     ("W6", [*begun(), agent(id="never", result={})]),
@@ -303,6 +306,25 @@ def test_w4_an_error_may_name_what_was_no_request() -> None:
         assert_conversation_legal([*begun(), wrong, agent(id=5, error=error)], side="agent")
         with pytest.raises(IllegalConversation, match="W6"):
             assert_conversation_legal([*begun(), wrong, agent(id=5, result={})], side="agent")
+
+
+def test_i1_an_agent_that_was_asked_too_early_may_speak() -> None:
+    update = {"sessionUpdate": "available_commands_update", "availableCommands": []}
+    entries: list[Pair] = [
+        client(id=1, method="session/new", params={"cwd": "/", "mcpServers": []}),
+        agent(method="session/update", params={"sessionId": "s1", "update": update}),
+        agent(id="a", method="_anything", params={}),
+    ]
+    assert_conversation_legal(entries, side="agent")
+    with pytest.raises(IllegalConversation, match="I4"):
+        assert_conversation_legal([*entries, agent(id=1, result={"sessionId": "s1"})], side="agent")
+
+
+@pytest.mark.parametrize("line", [b'{"x": NaN}', b"\xef\xbb\xbf{}", "{}".encode("utf-16"), b"\xff{}"])
+def test_w1_a_line_is_strict_json_in_utf_8(line: bytes) -> None:
+    entry = Transcript().add_line("agent", line)
+    assert entry is not None
+    assert entry.message is None
 
 
 def test_only_the_side_that_is_asked_about_is_blamed() -> None:

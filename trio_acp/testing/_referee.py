@@ -232,7 +232,9 @@ class Referee:
             return []
         if sender == "client":
             return check_client_notification(talk, method, params)
-        return [] if talk.introduced else [("I1", f"{method} before the answer to initialize")]
+        if talk.introduced or talk.provoked:
+            return []
+        return [("I1", f"{method} before the answer to initialize")]
 
     def _answer(self, sender: Party, message: dict[str, Any]) -> list[tuple[str, str]]:
         talk = self._talk

@@ -76,6 +76,8 @@ class Conversation:
         self.used: dict[Party, set[IdKey]] = {"client": set(), "agent": set()}
         self.asked_to_initialize = False
         self.introduced = False
+        self.provoked = False
+        """The client has asked for something too early, so that the agent may have something to say about it."""
         self.client_can: dict[str, Any] = {}
         self.agent_can: dict[str, Any] = {}
         self.auth_methods: list[dict[str, Any]] = []
@@ -143,7 +145,7 @@ def check_client_request(talk: Conversation, request: Request) -> Broken:
         talk.client_can = params.get("clientCapabilities") or {}
         return []
     if not talk.introduced:
-        request.illegal = True
+        request.illegal = talk.provoked = True
         return [("I1", f"{method} before the answer to initialize")]
     found: Broken = []
     if method in AGENT_CAPABILITIES:
@@ -236,7 +238,7 @@ CLIENT_CAPABILITIES: Final = {
 def check_agent_request(talk: Conversation, request: Request) -> Broken:
     """Judge a request of the agent, and keep what it changes."""
     method, params = request.method, request.params
-    if not talk.introduced:
+    if not talk.introduced and not talk.provoked:
         return [("I1", f"{method} before the answer to initialize")]
     found: Broken = []
     capability = CLIENT_CAPABILITIES.get(method)

@@ -77,7 +77,7 @@ class Conversation:
         self.asked_to_initialize = False
         self.introduced = False
         self.provoked = False
-        """The client has asked for something too early, so that the agent may have something to say about it."""
+        """The client has asked for something too early; the agent may speak about it."""
         self.client_can: dict[str, Any] = {}
         self.agent_can: dict[str, Any] = {}
         self.auth_methods: list[dict[str, Any]] = []

@@ -308,9 +308,9 @@ def _take_list_of(converter: Converter, kind: Any) -> Callable[[Any, Any], Any]:
 
 
 def _take_map_of(converter: Converter, kind: Any) -> Callable[[Any, Any], Any]:
-    from cattrs.cols import mapping_structure_factory
+    from cattrs import cols
 
-    generated: Callable[[Any, Any], Any] = mapping_structure_factory(kind, converter)
+    generated: Callable[[Any, Any], Any] = cast(Any, cols).mapping_structure_factory(kind, converter)
     return lambda raw, _: generated(structure(dict[str, Any], raw), kind)
 
 

@@ -122,7 +122,9 @@ async def prompt(ctx: PromptContext) -> StopReason | None:
             odd = [PermissionOption("odd", "Odd", "allow_sometimes")]
             await ctx.send_message(f"allowed: {await ctx.ask_permission('do it', options=odd)}")
         case "mumble and ask":
-            await ctx.send_update({"sessionUpdate": "plan"})  # fits nothing, and is dropped
+            # Fits nothing, and is dropped; past the library, which would not send it.
+            params = {"sessionId": ctx.session.id, "update": {"sessionUpdate": "plan"}}
+            await ctx.client._link.peer.notify("session/update", params)
             await ctx.send_message("before the question")
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(ask, ctx, "the first")

@@ -62,18 +62,22 @@ def unwrapped(error: BaseException) -> BaseException:
     rest = without_cancelled(error)
     if rest is not None:
         return sole_error(rest)
-    while isinstance(error, BaseExceptionGroup):
-        error = cast(_Group, error).exceptions[0]
+    while members := _members(error):
+        error = members[0]
     return error
 
 
 def sole_error(error: BaseException) -> BaseException:
     """Return the only exception in a group, however deep, or the error itself: one failure is no group."""
-    members: Sequence[BaseException] = [error]
+    members = _members(error)
     while len(members) == 1:
         error = members[0]
-        members = cast(_Group, error).exceptions if isinstance(error, BaseExceptionGroup) else ()
+        members = _members(error)
     return error
+
+
+def _members(error: BaseException) -> Sequence[BaseException]:
+    return cast(_Group, error).exceptions if isinstance(error, BaseExceptionGroup) else ()
 
 
 @final

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import final
 
 __all__ = ["Inside", "is_inside"]
@@ -45,7 +45,7 @@ class Inside:
         _around.reset(self._token)
 
     @contextlib.contextmanager
-    def taking(self) -> Iterator[None]:
+    def taking(self) -> Generator[None, None, None]:
         """A block in which a call begins whose events are taken in here, though it is made elsewhere."""
         token = _taker.set(self)
         try:
@@ -54,7 +54,7 @@ class Inside:
             _taker.reset(token)
 
     @contextlib.contextmanager
-    def of_taker(self) -> Iterator[None]:
+    def of_taker(self) -> Generator[None, None, None]:
         """A block that lasts as long as this call: who takes its events is inside of it, too."""
         taker = _taker.get()
         if taker is None:

@@ -49,5 +49,9 @@ class Pacer:
             trio.Cancelled: the surrounding cancel scope was cancelled.
         """
         await trio.lowlevel.checkpoint()
+        self.restart()
+
+    def restart(self) -> None:
+        """Count anew: other tasks have just had their turn."""
         self._left = ITEMS_PER_CHECKPOINT
         self._deadline = perf_counter() + SECONDS_PER_CHECKPOINT

@@ -24,22 +24,13 @@ BACKLOG_BYTES: Final = 16 * 1024 * 1024
 
 
 @final
-class _Batch(Generic[T]):
-    """Updates that wait together; while nobody has taken it, more may join."""
-
-    __slots__ = ("items", "size")
-
-    def __init__(self, item: T, size: int) -> None:
-        self.items = [item]
-        self.size = size
-
-
-@final
 class TurnBuffer(Generic[T]):
     """The updates of one turn on their way from the read loop to the iterating task.
 
-    A memory channel carries batches. A batch that still waits in the channel grows, so that a burst of
-    updates costs one task switch, not one for each.
+    It is a channel of batches: what waits is taken all at once, so that a burst of updates costs one task
+    switch, not one for each. The task that takes is woken directly: of 200 sessions that stream at once, each
+    is woken for some updates at a time, and by way of a `trio.MemoryReceiveChannel` each update took 0.9 of
+    5.7 us more.
 
     Args:
         max_items: updates that may wait; ``math.inf`` for no limit.
@@ -53,9 +44,8 @@ class TurnBuffer(Generic[T]):
         # Not `//`, which makes NaN of infinity.
         self._soft_items = max(1, max_items / SOFT_LIMIT_FRACTION)
         self._soft_bytes = max(1, max_bytes / SOFT_LIMIT_FRACTION)
-        # One slot is enough: a second batch is made only when the first has been taken.
-        self._send, self._receive = trio.open_memory_channel[_Batch[T]](1)
-        self._waiting: _Batch[T] | None = None
+        self._waiting: list[T] = []
+        self._waiting_bytes = 0
         self._current: list[T] = []
         """The batch that is being taken, its next update last: taking is a `pop`, which frees it, too."""
         self._current_bytes = 0
@@ -63,6 +53,9 @@ class TurnBuffer(Generic[T]):
         """Updates in all batches that were received."""
         self._busy = False
         self._released = False
+        self._finished = False
+        self._parked: trio.lowlevel.Task | None = None
+        """The task that waits for an update."""
         self._pacer = Pacer()
         self.consumer: trio.lowlevel.Task | None = None
         """The task that took updates last."""
@@ -77,13 +70,12 @@ class TurnBuffer(Generic[T]):
     @property
     def items(self) -> int:
         """Updates that wait."""
-        waiting = 0 if self._waiting is None else len(self._waiting.items)
-        return waiting + len(self._current)
+        return len(self._waiting) + len(self._current)
 
     @property
     def size(self) -> int:
         """Bytes of the updates that wait; those of a batch count until the whole batch was taken."""
-        return self._current_bytes + (0 if self._waiting is None else self._waiting.size)
+        return self._current_bytes + self._waiting_bytes
 
     @property
     def released(self) -> bool:
@@ -93,55 +85,48 @@ class TurnBuffer(Generic[T]):
     @property
     def above_soft_limit(self) -> bool:
         """Enough waits that reading had better pause."""
-        waiting = self._waiting
-        return waiting is not None and (
-            len(waiting.items) >= self._soft_items or waiting.size >= self._soft_bytes
-        )
+        return len(self._waiting) >= self._soft_items or self._waiting_bytes >= self._soft_bytes
 
     def put(self, item: T, size: int) -> bool:
         """Add an update of ``size`` bytes; return false when it does not fit: it is not kept then."""
         if self._released:
             return True
-        batch = self._waiting
-        if batch is None:
-            held = self.items
-            if held and (self._current_bytes + size > self._max_bytes or held >= self._max_items):
-                return False
-            self._waiting = batch = _Batch(item, size)
-            self._send.send_nowait(batch)
-            return True
-        items = batch.items
-        total = batch.size + size
-        if (
-            total + self._current_bytes > self._max_bytes
-            or len(items) + len(self._current) >= self._max_items
-        ) and self.items:
+        waiting = self._waiting
+        total = self._waiting_bytes + size
+        held = len(waiting) + len(self._current)
+        if held and (total + self._current_bytes > self._max_bytes or held >= self._max_items):
             return False
-        batch.size = total
-        items.append(item)
+        self._waiting_bytes = total
+        waiting.append(item)
+        if self._parked is not None:
+            self._wake()
         return True
+
+    def _wake(self) -> None:
+        parked, self._parked = self._parked, None
+        if parked is not None:
+            trio.lowlevel.reschedule(parked)
 
     def finish(self) -> None:
         """Nothing follows: the iteration ends after what is kept."""
-        self._send.close()
+        self._finished = True
+        self._wake()
 
     def release(self) -> None:
         """Drop what is kept and all that follows: nobody will take it."""
         self._released = True
-        self._waiting = None
+        self._waiting = []
+        self._waiting_bytes = 0
         self._received -= len(self._current)
         self._current = []
         self._current_bytes = 0
-        self._send.close()
-        self._receive.close()
+        self._wake()
         self.room.set()
 
     def drop(self) -> None:
         """Forget what waits and was not taken; what follows is kept again."""
-        if self._waiting is not None:
-            # The batch is in the channel and cannot be taken back, so it arrives empty.
-            self._waiting.items.clear()
-            self._waiting.size = 0
+        self._waiting = []
+        self._waiting_bytes = 0
         self.room.set()
 
     def expect_room(self) -> trio.Event:
@@ -185,18 +170,33 @@ class TurnBuffer(Generic[T]):
 
     async def _next_batch(self) -> None:
         self.consumer = trio.lowlevel.current_task()
-        try:
-            batch = await self._receive.receive()
-        except trio.ClosedResourceError:
-            raise trio.EndOfChannel from None
-        if self._released:
-            raise trio.EndOfChannel
-        batch.items.reverse()
-        self._received += len(batch.items)
-        self._current = batch.items
-        self._current_bytes = batch.size
-        self._waiting = None
+        if not self._waiting:
+            self._check_not_over()
+            self._parked = self.consumer
+            await trio.lowlevel.wait_task_rescheduled(self._unpark)
+            # Others have had their turn: what a checkpoint is for.
+            self._pacer.restart()
+        elif not self._pacer.go_on():
+            await self._pacer.checkpoint()
+        if not self._waiting:
+            self._check_not_over()
+            return
+        items = self._waiting
+        self._current_bytes = self._waiting_bytes
+        self._waiting = []
+        self._waiting_bytes = 0
+        items.reverse()
+        self._received += len(items)
+        self._current = items
         self.room.set()
+
+    def _unpark(self, _: object) -> trio.lowlevel.Abort:
+        self._parked = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _check_not_over(self) -> None:
+        if self._finished or self._released:
+            raise trio.EndOfChannel
 
 
 @final

@@ -35,7 +35,7 @@ def _memory(results: Results, name: str) -> str:
     for contender in ("trio_acp", "sdk", "node"):
         samples = [sample for sample in results.get((name, contender), []) if not sample.problem]
         parts.append(f"{max(sample.memory for sample in samples) / 2**20:.0f}" if samples else "-")
-    return " / ".join(parts) + " MiB" if name not in ("W3", "W5") else "-"
+    return " / ".join(parts) + " MiB" if name not in ("W3", "W3p", "W5") else "-"
 
 
 def table(results: Results, names: Iterable[str]) -> list[list[str]]:

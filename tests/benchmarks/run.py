@@ -105,6 +105,10 @@ WORKLOADS: Final = {
             _stream("W3", "permission round trip", "permission", 3000, goal=1.4),
             contenders=("trio_acp", "sdk", "node", "decode"),
         ),
+        attrs.evolve(
+            _stream("W3p", "the same, decided by a plain function", "permission", 3000, plain=True),
+            contenders=("trio_acp", "sdk", "node", "decode"),
+        ),
         _stream("W4", "one update of 64 MiB", "chunks", 1, size=W4_BYTES),
         Workload(
             "W5",

@@ -54,7 +54,7 @@ def _job(line: Line, size: int) -> tuple[dict[str, Any], float]:
     match LINES.index(line):
         case 0:
             sessions = size
-            order = {"work": "chunks", "count": max(10, 10_000 // size), "sessions": sessions}
+            order = {"work": "chunks", "count": max(100, 10_000 // size), "sessions": sessions}
             small = {**small, "count": 2, "sessions": sessions}
             units: float = order["count"] * sessions
         case 1:

@@ -20,6 +20,10 @@ async def permit(request: PermissionRequest) -> Selected:
     return Selected(request.options[0].option_id)
 
 
+def permit_at_once(request: PermissionRequest) -> Selected:
+    return Selected(request.options[0].option_id)
+
+
 async def take(session: Session, order: dict[str, Any], kept: dict[str, list[Any]] | None) -> int:
     """Run one turn; return how many updates were delivered before its end."""
     count = 0
@@ -51,7 +55,8 @@ async def run(
 
 async def main() -> None:
     command, *args = writer_command()
-    options = AcpOptions(command=command, args=args, on_permission=permit, max_buffered_bytes=2**30)
+    handler = permit_at_once if job["order"].get("plain") else permit
+    options = AcpOptions(command=command, args=args, on_permission=handler, max_buffered_bytes=2**30)
     async with open_acp(options) as agent:
         sessions = [await agent.new_session("/") for _ in range(job.get("sessions", 1))]
         await run(sessions, job["warm"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import trio
@@ -12,7 +12,7 @@ from trio_acp import AcpOptions, PermissionRequest, Selected, Turn
 
 __all__ = ["Handler", "blocked", "obstinate", "punctual", "run_turn", "shielded"]
 
-Handler = Callable[[PermissionRequest], Awaitable[Any]]
+Handler = Callable[[PermissionRequest], Any]
 
 
 async def blocked(request: PermissionRequest) -> Any:

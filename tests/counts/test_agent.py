@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -79,3 +80,15 @@ async def test_a_hundred_updates_more_are_a_step_of_the_turn_and_a_write_more(
     assert more.steps_of["_run"] - some.steps_of["_run"] == 5
     assert more.steps - some.steps == 5
     assert more_writes - some_writes == 5
+
+
+async def test_a_turn_leaves_nothing_to_the_collector_of_garbage() -> None:
+    async with agent(3) as (wire, session_id):
+        for number in range(2, 5):
+            params = {"sessionId": session_id, "prompt": [{"type": "text", "text": "go"}]}
+            wire.send({"id": number, "method": "session/prompt", "params": params})
+            await trio.testing.wait_all_tasks_blocked()
+            await wire.receive()
+            if number == 2:
+                gc.collect()
+        assert gc.collect() == 0

@@ -141,6 +141,17 @@ async def test_updates_that_were_taken_are_not_kept() -> None:
         wire.send({"id": prompt["id"], "result": {"stopReason": "end_turn"}})
 
 
+async def test_a_permission_request_leaves_nothing_to_the_collector_of_garbage() -> None:
+    async with host(on_permission=permit) as (wire, (session,)), session.prompt("go") as turn:
+        (prompt,) = await wire.receive()
+        await ask(wire, 1, 0)
+        gc.collect()
+        await ask(wire, 10, 1)
+        assert gc.collect() == 0
+        wire.send({"id": prompt["id"], "result": {"stopReason": "end_turn"}})
+        await turn.wait()
+
+
 async def ask(wire: Wire, count: int, first: int) -> None:
     options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
     wire.send(
@@ -170,6 +181,24 @@ async def test_a_permission_request_is_one_task_of_one_step_and_one_write() -> N
         assert counters.tasks == 1
         # The read loop twice (it looks before it sleeps), the handler's task, and this test's.
         assert counters.steps == 4
+        assert wire.near.calls.writes - writes == 1
+        assert len(await wire.receive()) == 2
+        wire.send({"id": prompt["id"], "result": {"stopReason": "end_turn"}})
+        await turn.wait()
+
+
+async def test_a_permission_that_a_plain_function_decides_is_no_task_and_no_step_more() -> None:
+    def rule(request: PermissionRequest) -> Selected:
+        return Selected(request.options[0].option_id)
+
+    async with host(on_permission=rule) as (wire, (session,)), session.prompt("go") as turn:
+        (prompt,) = await wire.receive()
+        await ask(wire, 1, 0)
+        writes = wire.near.calls.writes
+        with counted() as counters:
+            await ask(wire, 1, 1)
+        # The read loop twice (it looks before it sleeps), and this test's.
+        assert (counters.tasks, counters.steps) == (0, 3)
         assert wire.near.calls.writes - writes == 1
         assert len(await wire.receive()) == 2
         wire.send({"id": prompt["id"], "result": {"stopReason": "end_turn"}})

@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 import trio
 
@@ -36,6 +36,7 @@ from ._buffers import UpdateStream
 from ._elicitations import Elicitations
 from ._options import AcpOptions, ServiceLife
 from ._permission import (
+    AsyncHandler,
     Cancelled,
     DecidedPermission,
     OpenPermission,
@@ -43,6 +44,7 @@ from ._permission import (
     PermissionRequest,
     Reject,
     default_decision,
+    is_async,
 )
 from ._record import SessionRecord
 from ._running import KEPT_FAILURES, RunningTurn
@@ -100,6 +102,7 @@ class ClientConnection:
         self.updates_dropped: int = 0
         self._explain_loss = explain_loss
         self._on_update = options.on_update
+        self._asks_in_tasks = is_async(options.on_permission)
         self._services: dict[str, Service] = dict(client_services(options))
         self.elicitations: Elicitations = Elicitations(options.on_elicitation_complete, self.callback_failed)
         self._live: dict[RunningTurn, None] = {}
@@ -347,9 +350,8 @@ class ClientConnection:
             options=asked.options,
             meta=asked.meta,
         )
-        deadline = trio.current_time() + self.options.permission_timeout
         decided = None if self.options.on_decision is None else self._decided
-        permission = OpenPermission(incoming, request, deadline, decided)
+        permission = OpenPermission(incoming, request, self.options.permission_timeout, decided)
         handler = self.options.on_permission
         if turn is not None:
             turn.active()
@@ -357,12 +359,43 @@ class ClientConnection:
             permission.cancel()
         elif handler is None:
             permission.answer(default_decision(request))
-        elif turn is not None:
-            turn.ask_permission(permission, handler)
-        elif self._nursery is not None:
-            self._start(record, partial(self._decide, permission, handler))
-        else:
+        elif turn is None and self._nursery is None:
             permission.cancel()
+        else:
+            self._ask(permission, handler, record, turn)
+
+    def _ask(
+        self,
+        permission: OpenPermission,
+        handler: PermissionHandler,
+        record: SessionRecord | None,
+        turn: RunningTurn | None,
+    ) -> None:
+        """Have a permission handler decide: at once if it is a plain function, else as a task."""
+        run: AsyncHandler | None
+        if self._asks_in_tasks:
+            run = cast("AsyncHandler", handler)
+        else:
+            ask_at_once = self._ask_at_once if turn is None else turn.ask_at_once
+            run = ask_at_once(permission, handler)
+        if run is None:
+            return
+        if turn is None:
+            self._start(record, partial(self._decide, permission, run))
+        else:
+            turn.ask_permission(permission, run)
+
+    def _ask_at_once(self, permission: OpenPermission, handler: PermissionHandler) -> AsyncHandler | None:
+        """Have a plain function decide a permission request that belongs to no turn."""
+        try:
+            return permission.ask_at_once(handler)
+        except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
+            permission.answer(Reject(reason="handler failed"))
+            if isinstance(error, Exception):
+                logger.error("the permission handler failed outside of a turn", exc_info=error)
+            else:
+                self.callback_failed(error)
+            return None
 
     def _start(self, record: SessionRecord | None, task: Callable[[], Awaitable[object]]) -> None:
         """Start a handler that belongs to no turn."""
@@ -370,7 +403,7 @@ class ClientConnection:
         handlers = self._handlers if record is None else record.handlers
         handlers.start(self._nursery.start_soon, task)
 
-    async def _decide(self, permission: OpenPermission, handler: PermissionHandler) -> None:
+    async def _decide(self, permission: OpenPermission, handler: AsyncHandler) -> None:
         """Serve a permission request that belongs to no turn: nobody but the log hears of a failure."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._expire, permission)

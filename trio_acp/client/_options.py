@@ -226,8 +226,8 @@ class AcpOptions:
         env: variables laid over the inherited environment; None as value removes one.
         inherit_env: true to inherit all of this process's environment, false for nothing of it, or the
             names of the variables to inherit.
-        on_permission: decides permission requests; see `PermissionRequest`. Without it, the first option of
-            an allow kind is taken.
+        on_permission: decides permission requests; see `PermissionRequest`. An async function, or a plain one
+            that does not block. Without it, the first option of an allow kind is taken.
         permission_timeout: seconds for each decision; ``math.inf`` for no limit.
         permission_timeout_action: what happens then: with ``"cancel"``, ``cancelled`` is answered and the
             turn fails with `PermissionTimeout`; with ``"reject"``, the first option of a reject kind is

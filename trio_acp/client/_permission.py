@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias, final
 
 import attrs
@@ -16,6 +18,7 @@ from trio_acp.schema import PermissionOption, PermissionOptionKind
 from ._snapshots import ToolCallState
 
 __all__ = [
+    "AsyncHandler",
     "Cancelled",
     "DecidedPermission",
     "Decision",
@@ -26,6 +29,7 @@ __all__ = [
     "Reject",
     "Selected",
     "default_decision",
+    "is_async",
 ]
 
 _ALLOW: Final = (PermissionOptionKind.ALLOW_ONCE, PermissionOptionKind.ALLOW_ALWAYS)
@@ -101,7 +105,10 @@ class PermissionRequest:
 
     def option(self, option_id: str) -> PermissionOption | None:
         """Return the offered option with that id, None if it was not offered."""
-        return next((option for option in self.options if option.option_id == option_id), None)
+        for option in self.options:
+            if option.option_id == option_id:
+                return option
+        return None
 
 
 @attrs.frozen(eq=False)
@@ -126,8 +133,28 @@ class DecidedPermission:
 DecisionHook: TypeAlias = Callable[[DecidedPermission], object]
 """Is told of every permission request that was answered; synchronous."""
 
-PermissionHandler: TypeAlias = Callable[[PermissionRequest], Awaitable[Decision]]
-"""Decides a permission request. Runs as a task of its turn, under ``move_on_after(permission_timeout)``."""
+PermissionHandler: TypeAlias = Callable[[PermissionRequest], Awaitable[Decision] | Decision]
+"""Decides a permission request.
+
+An async function runs as a task of its turn, under ``move_on_after(permission_timeout)``. A plain function,
+for rules that need nobody to be asked, is called when the request is read, and must not block; what it
+returns is the answer. If that can be awaited, it is, in such a task.
+"""
+
+
+AsyncHandler: TypeAlias = Callable[[PermissionRequest], Awaitable[Decision]]
+"""A handler that is run as a task."""
+
+
+def _same(decision: Awaitable[Decision], request: PermissionRequest) -> Awaitable[Decision]:
+    return decision
+
+
+def is_async(handler: object) -> bool:
+    """Tell whether a handler is sure to be an async function; a plain one may still return an awaitable."""
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
+        getattr(handler, "__call__", None)  # noqa: B004 - not whether it can be called, but how
+    )
 
 
 def _first(
@@ -152,7 +179,7 @@ class OpenPermission:
     Args:
         incoming: the request on the wire.
         request: what the handler sees.
-        deadline: when the handler's time is up, in Trio's clock.
+        timeout: seconds that the handler has.
         decided: is told of the answer; must not raise.
     """
 
@@ -162,15 +189,16 @@ class OpenPermission:
         self,
         incoming: IncomingRequest,
         request: PermissionRequest,
-        deadline: float,
+        timeout: float,
         decided: DecisionHook | None = None,
     ) -> None:
         self._asked = trio.current_time()
         self._decided = decided
         self.incoming: IncomingRequest = incoming
         self.request: PermissionRequest = request
-        self.deadline: float = deadline
-        self.scope: trio.CancelScope = trio.CancelScope(deadline=deadline)
+        self.deadline: float = self._asked + timeout
+        """When the handler's time is up, in Trio's clock."""
+        self.scope: trio.CancelScope = trio.CancelScope(deadline=self.deadline)
         """The handler's cancel scope: its end is the handler's end."""
         self._failure: BaseException | None = None
         incoming.when_cancelled(self.withdraw)
@@ -185,7 +213,19 @@ class OpenPermission:
         """Its time is up: whatever the handler says from now on comes too late."""
         return trio.current_time() >= self.deadline
 
-    async def ask(self, handler: PermissionHandler) -> None:
+    def ask_at_once(self, handler: PermissionHandler) -> AsyncHandler | None:
+        """Call a plain function and answer as it decides; return how to await its decision, if that is so.
+
+        Raises:
+            Exception: what the function raised, or what `answer` raises.
+        """
+        decision = handler(self.request)
+        if isinstance(decision, Awaitable):
+            return partial(_same, decision)
+        self.answer(decision)
+        return None
+
+    async def ask(self, handler: AsyncHandler) -> None:
         """Run the handler, in ``scope``, and answer as it decides unless its time is up by then."""
         try:
             decision = await handler(self.request)

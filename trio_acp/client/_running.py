@@ -25,7 +25,7 @@ from trio_acp.schema import PromptResponse, SessionUpdate, StopReason
 
 from ._buffers import TurnBuffer
 from ._options import AcpOptions
-from ._permission import OpenPermission, PermissionHandler, Reject
+from ._permission import AsyncHandler, OpenPermission, PermissionHandler, Reject
 from ._snapshots import Transcript
 from ._work import Handlers
 
@@ -278,7 +278,23 @@ class RunningTurn:
 
     # Work on the agent's behalf ------------------------------------------------------------------------
 
-    def ask_permission(self, permission: OpenPermission, handler: PermissionHandler) -> None:
+    def ask_at_once(self, permission: OpenPermission, handler: PermissionHandler) -> AsyncHandler | None:
+        """Have a plain function decide a permission request; return how to await its decision, if that is so.
+
+        Called in the read loop. No task, no cancel scope and no pass of the scheduler: 40 of 115 us.
+        """
+        self._permissions.append(permission)
+        self.active()
+        try:
+            return self.context.run(permission.ask_at_once, handler)
+        except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
+            permission.answer(Reject(reason="handler failed"))
+            self.callback_failed(error)
+            return None
+        finally:
+            self._permissions.remove(permission)
+
+    def ask_permission(self, permission: OpenPermission, handler: AsyncHandler) -> None:
         """Start the handler of a permission request; called in the read loop."""
         self._permissions.append(permission)
         self.active()
@@ -332,7 +348,7 @@ class RunningTurn:
         finally:
             self.active()
 
-    async def _decide(self, permission: OpenPermission, handler: PermissionHandler) -> None:
+    async def _decide(self, permission: OpenPermission, handler: AsyncHandler) -> None:
         try:
             with permission.scope:
                 await permission.ask(handler)

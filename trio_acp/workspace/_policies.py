@@ -102,7 +102,8 @@ def ask(handler: PermissionHandler) -> PermissionPolicy:
     """
 
     async def decide(request: PermissionRequest) -> Decision:
-        return await handler(request)
+        decision = handler(request)
+        return await decision if isinstance(decision, Awaitable) else decision
 
     return decide
 
@@ -223,7 +224,7 @@ def plan_mode() -> PermissionPolicy:
     return decide
 
 
-def unattended(*policies: PermissionPolicy) -> PermissionHandler:
+def unattended(*policies: PermissionPolicy) -> Callable[[PermissionRequest], Awaitable[Decision]]:
     """Decide where nobody can be asked: what only reads is allowed, everything else rejected.
 
     Nothing is decided "always", and no option of an unknown kind is taken: that holds for this default, and
@@ -235,7 +236,9 @@ def unattended(*policies: PermissionPolicy) -> PermissionHandler:
     return decide_by(*policies, read_only(), otherwise=reject("unattended"))
 
 
-def attended(handler: PermissionHandler, *policies: PermissionPolicy) -> PermissionHandler:
+def attended(
+    handler: PermissionHandler, *policies: PermissionPolicy
+) -> Callable[[PermissionRequest], Awaitable[Decision]]:
     """Decide where somebody can be asked: policies first, then what was decided "always", then the human.
 
     Args:
@@ -245,7 +248,9 @@ def attended(handler: PermissionHandler, *policies: PermissionPolicy) -> Permiss
     return decide_by(*policies, otherwise=Remember(ask(handler)))
 
 
-def decide_by(*policies: PermissionPolicy, otherwise: PermissionPolicy | None = None) -> PermissionHandler:
+def decide_by(
+    *policies: PermissionPolicy, otherwise: PermissionPolicy | None = None
+) -> Callable[[PermissionRequest], Awaitable[Decision]]:
     """Make a handler for ``AcpOptions(on_permission=…)`` of policies.
 
     Args:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ._connection import AgentConnection
     from ._live import LiveSession
+    from ._recording import Recorder
 
 __all__ = ["Turn"]
 
@@ -106,7 +107,7 @@ class Turn:
 
     async def run(self) -> None:
         """Run the handler, and answer."""
-        answer: dict[str, Any] | RequestError = _stopped(StopReason.CANCELLED)
+        answer: dict[str, Any] | RequestError | None = None
         try:
             with self._scope:
                 await self._ticket.begin()
@@ -128,13 +129,14 @@ class Turn:
         self._decided = True
         if self.live.recorder is not None and not self._answered:
             await self.live.recorder.flush_soon()
-        self._answer(answer)
+        self._answer(_stopped(StopReason.CANCELLED) if answer is None else answer)
 
     async def _handle(self) -> dict[str, Any]:
         cancelled = self._cancelled_answer()
         if cancelled is not None:
             return cancelled
-        await self._record_prompt()
+        if self.live.recorder is not None:
+            await self._record_prompt(self.live.recorder)
         session: AgentSession[Any] = AgentSession(self.live)
         invocation = Invocation(
             self.live.client,
@@ -218,11 +220,8 @@ class Turn:
 
     # The record --------------------------------------------------------------------------------------
 
-    async def _record_prompt(self) -> None:
+    async def _record_prompt(self, recorder: Recorder) -> None:
         """Keep what the user said, before anything is done about it."""
-        recorder = self.live.recorder
-        if recorder is None:
-            return
         message_id = self.live.new_id("msg")
         for block in self.prompt.prompt:
             recorder.add(

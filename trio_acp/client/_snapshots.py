@@ -161,7 +161,8 @@ class Message:
         """Characters that it holds, about."""
         self.counted: int | None = None
         """The part of ``size`` that the history it is in has taken note of; None while it is in none."""
-        self._parts: list[str | ContentBlock] = []
+        self._parts: list[str | ContentBlock] | tuple[()] = ()
+        """What comes before the run; a list when there is something. In short messages there is not."""
         self._run: list[str] = []
         """Plain text that is not joined yet: a string for each chunk would take far more than its text."""
 
@@ -181,8 +182,14 @@ class Message:
 
     def _join(self) -> None:
         if self._run:
-            self._parts.append("".join(self._run))
+            self._append("".join(self._run))
             self._run.clear()
+
+    def _append(self, part: str | ContentBlock) -> None:
+        if isinstance(self._parts, list):
+            self._parts.append(part)
+        else:
+            self._parts = [part]
 
     @property
     def content(self) -> list[ContentBlock]:
@@ -217,7 +224,7 @@ class Message:
                 self._join()
         else:
             self._join()
-            self._parts.append(content)
+            self._append(content)
             self.size += _size_of(content)
 
     def copy(self) -> Message:
@@ -268,8 +275,9 @@ class History:
     def follow(self, message: Message) -> None:
         """Chunks go to this message from now on; it is entered if it is new."""
         self._open = None
-        if self._last is not None:
-            self._count(self._last)
+        last = self._last
+        if last is not None and last.size != last.counted:
+            self._count(last)
         self._last = message
         if message.counted is None:
             message.counted = 0

@@ -8,6 +8,7 @@ import pytest
 import trio
 import trio.testing
 
+from trio_acp._pacing import ITEMS_PER_CHECKPOINT
 from trio_acp.client._buffers import TurnBuffer
 
 
@@ -123,3 +124,27 @@ async def test_whoever_takes_after_a_release_finds_nothing() -> None:
     buffer.release()
     with pytest.raises(trio.EndOfChannel):
         await buffer.take()
+
+
+async def test_what_is_dropped_while_its_taker_lets_others_run_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trio_acp._pacing.perf_counter", lambda: 0.0)
+    buffer: TurnBuffer[int] = TurnBuffer(1000, 100_000)
+    for n in range(ITEMS_PER_CHECKPOINT - 1):
+        assert buffer.put(n, 1)
+        assert await buffer.take() == n
+    assert buffer.put(-1, 1)
+    taken: list[int] = []
+
+    async def take() -> None:
+        taken.append(await buffer.take())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take)
+        await trio.lowlevel.checkpoint()  # it is at its full checkpoint, or has not begun
+        buffer.drop()
+        await trio.testing.wait_all_tasks_blocked()
+        assert taken == []
+        assert buffer.put(1, 1)
+    assert taken == [1]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
+import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NoReturn, cast, final
 
@@ -95,7 +95,7 @@ class TextFrames:
         message: one of the messages, with `TextFrames.HOLE` where the text goes.
     """
 
-    HOLE: Final = f"hole-{os.urandom(16).hex()}"
+    HOLE: Final = f"hole-{uuid.uuid4().hex}"
     """Stands for the text. Random, so that nobody can send it."""
 
     __slots__ = ("_after", "_before")

@@ -171,16 +171,15 @@ class TurnBuffer(Generic[T]):
     async def _next_batch(self) -> None:
         self.consumer = trio.lowlevel.current_task()
         if not self._waiting:
-            self._check_not_over()
+            if self._finished or self._released:
+                raise trio.EndOfChannel
             self._parked = self.consumer
             await trio.lowlevel.wait_task_rescheduled(self._unpark)
             # Others have had their turn: what a checkpoint is for.
             self._pacer.restart()
         elif not self._pacer.go_on():
             await self._pacer.checkpoint()
-        if not self._waiting:
-            self._check_not_over()
-            return
+        # Nothing, where the end has woken it or what waited was dropped: the caller tries again.
         items = self._waiting
         self._current_bytes = self._waiting_bytes
         self._waiting = []
@@ -193,10 +192,6 @@ class TurnBuffer(Generic[T]):
     def _unpark(self, _: object) -> trio.lowlevel.Abort:
         self._parked = None
         return trio.lowlevel.Abort.SUCCEEDED
-
-    def _check_not_over(self) -> None:
-        if self._finished or self._released:
-            raise trio.EndOfChannel
 
 
 @final

@@ -73,6 +73,9 @@ class Lines:
     def __init__(self) -> None:
         self._last: dict[str, Ticket] = {}
 
+    def __len__(self) -> int:
+        return len(self._last)
+
     def take(self, key: str) -> Ticket:
         """Take the last place in a line."""
         self._last[key] = ticket = Ticket(self._last.get(key), partial(self._left, key))

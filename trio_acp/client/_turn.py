@@ -42,6 +42,8 @@ class Turn:
     Raises from the block:
         SessionBusy: on entering, when the session has a running turn; nothing was sent.
         CapabilityError: on entering, when the content needs what the agent does not offer; nothing was sent.
+        LocalProtocolError, SchemaError: on entering, when the session was closed, or there is no content, or
+            some that cannot be sent; nothing was sent.
         RequestError: the agent answered the prompt with an error. (After a cancellation that is a normal
             end.)
         ConnectionLost, ConnectionClosed: the connection ended first; `AgentExited` when the process did.

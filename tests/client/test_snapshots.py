@@ -148,6 +148,29 @@ async def test_a_tool_call_is_merged_from_all_that_is_told_about_it(
     assert (call.raw_input, call.raw_output, call.meta) == ({"x": 1}, [1], {"m": 1})
 
 
+@pytest.mark.parametrize("field", ["content", "locations"])
+async def test_a_list_of_a_tool_call_is_replaced_whole_by_the_next_one(
+    autojump_clock: trio.testing.MockClock, field: str
+) -> None:
+    """T4: also by an empty one; but a call that is announced late and without lists hides nothing."""
+
+    def item(name: str) -> dict[str, Any]:
+        text = {"type": "content", "content": {"type": "text", "text": name}}
+        return text if field == "content" else {"path": name}
+
+    seen: list[int] = []
+    for lists in ([["/a", "/b"], ["/c"]], [["/a"], ["/b", "/c", "/d"]], [["/a"], []], [["/a", "/b"], None]):
+        updates = [
+            {"sessionUpdate": "tool_call_update", "toolCallId": "t", field: [item(name) for name in names]}
+            if names is not None
+            else {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T"}
+            for names in lists
+        ]
+        turn, _ = await turn_of(*[notice("s1", update) for update in updates])
+        seen.append(len(getattr(turn.tool_calls["t"], field)))
+    assert seen == [1, 3, 0, 2]
+
+
 async def test_the_session_forgets_its_oldest_tool_calls_and_the_turn_keeps_its_own(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,9 @@ NEW = {"cwd": "/", "mcpServers": []}
 async def answers(stream: MemoryStream, count: int) -> list[dict[str, Any]]:
     received = b""
     while received.count(b"\n") < count:
-        received += await stream.receive_some()
+        data = await stream.receive_some()
+        assert data, "the agent has closed its end"
+        received += data
     return [json.loads(line) for line in received.splitlines()]
 
 
@@ -73,3 +75,26 @@ async def test_requests_in_the_very_moment_of_a_cancellation_break_nothing(
     assert len(asked) == len(set(asked))
     if turn_runs:
         assert {"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "cancelled"}} in messages
+
+
+async def test_a_last_request_without_a_newline_has_its_time_to_be_answered(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """W1: the line counts, also where its answer takes a while."""
+
+    async def nothing() -> None: ...
+
+    app = agent(nothing)
+
+    @app.on_new_session
+    async def slow() -> None:
+        await trio.sleep(0.5)
+
+    ours, theirs = open_memory_pair()
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(app.serve, theirs)
+            await ours.send_all(frame(id=0, method="initialize", params={"protocolVersion": 1}))
+            await ours.send_all(frame(id=1, method="session/new", params=NEW).rstrip())
+            await ours.send_eof()
+            assert [message["id"] for message in await answers(ours, 2)] == [0, 1]

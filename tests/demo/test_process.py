@@ -118,6 +118,22 @@ def test_ctrl_c_ends_it_without_a_traceback(tmp_path: pathlib.Path) -> None:
         assert b"Traceback" not in process.stderr.read()
 
 
+@pytest.mark.parametrize(("closed", "name"), [("<&-", "stdin"), (">&-", "stdout")])
+def test_without_a_client_it_says_so(tmp_path: pathlib.Path, closed: str, name: str) -> None:
+    """By then the number of the descriptor belongs to something else, of Trio's own."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" -m trio_acp.demo {closed}', sys.executable],
+        cwd=tmp_path,
+        env={**os.environ, **OPTIONS},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == f"trio_acp.demo: {name} is closed, so that there is no client to serve\n".encode()
+
+
 @pytest.mark.parametrize("pace", ["fast", "-1", "61", "nan"])
 def test_a_pace_that_makes_no_sense_is_status_2(pace: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:

@@ -307,6 +307,8 @@ class _WatchedStream(trio.abc.Stream):
     def __init__(self, stream: trio.abc.Stream, input_ends: Callable[[], Awaitable[None]]) -> None:
         self.stream = stream
         self._input_ends = input_ends
+        self._in_line = False
+        """The last bytes were not the end of a line."""
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         """Return the next bytes; nothing when there are no more, however that came."""
@@ -314,7 +316,14 @@ class _WatchedStream(trio.abc.Stream):
             data = await self.stream.receive_some(max_bytes)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             data = b""
-        if not data:
+        if data:
+            self._in_line = not data.endswith(b"\n")
+        elif self._in_line:
+            # A last line without its newline is a line (W1). A request in it has to have the same time to be
+            # answered in, so the line is ended before the input is.
+            self._in_line = False
+            return b"\n"
+        else:
             await self._input_ends()
         return data
 

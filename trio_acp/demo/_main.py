@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help=f"pause between the words of an answer (default: {DEFAULT_PACE})",
     )
     arguments = parser.parse_args(argv)
-    if sys.stdin.isatty():
+    if sys.stdin is not None and sys.stdin.isatty():
         print(  # noqa: T201 - stdout is not served yet, and this goes to stderr
             "This is an agent: it talks JSON on stdin and stdout. Try: trio-acp prompt help", file=sys.stderr
         )
@@ -49,6 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         trio.run(create_app(store, pace=arguments.pace).serve_stdio)
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        print(f"trio_acp.demo: {error.strerror}", file=sys.stderr)  # noqa: T201 - nothing is served any more
+        return 1
     return 0
 
 

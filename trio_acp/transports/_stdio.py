@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import sys
@@ -57,8 +58,8 @@ class StdioStream(trio.abc.Stream):
         if StdioStream._open is not None:
             raise trio.BusyResourceError("this process's stdio is open already; one connection can use it")
         # Before anything is duplicated: a duplicate would get the number of what is closed.
-        check_open(STDIN, "stdin")
-        check_open(STDOUT, "stdout")
+        check_open(STDIN, "stdin", sys.__stdin__)
+        check_open(STDOUT, "stdout", sys.__stdout__)
         flush(sys.stdout)
         flush(sys.stderr)
         # Undone last in, first out, also if one of the steps fails.
@@ -99,12 +100,17 @@ class StdioStream(trio.abc.Stream):
         await trio.lowlevel.checkpoint()
 
 
-def check_open(fd: int, name: str) -> None:
-    """Raise OSError if a standard descriptor is closed."""
+def check_open(fd: int, name: str, file: object) -> None:
+    """Raise OSError if a standard descriptor is closed, or was when the program began.
+
+    Python has no file for it then, and what has its number by now is something else, such as Trio's own.
+    """
     try:
         os.fstat(fd)
-    except OSError as error:
-        raise OSError(error.errno, f"{name} is closed, so that there is no client to serve") from None
+    except OSError:
+        file = None
+    if file is None:
+        raise OSError(errno.EBADF, f"{name} is closed, so that there is no client to serve")
 
 
 def claim_stdin(undo: contextlib.ExitStack) -> ReceiveHalf:

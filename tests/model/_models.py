@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import trio
-import trio.testing
 
 from trio_acp.model import (
     Done,

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import shlex
+import signal
+import subprocess
 import sys
+from functools import partial
 
 import pytest
+import trio
 
-from tests.cli.terminals import run_command
+from tests.cli.terminals import environment, run_command
 
 TINY = shlex.join([sys.executable, "-S", str(pathlib.Path(__file__).with_name("tiny_agent.py"))])
 
@@ -98,6 +103,24 @@ async def test_names_of_files_in_the_command_belong_to_where_it_was_given(tmp_pa
     done = await run_command("check", "--agent", "./run agent.py", "--only", "S1", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert "3 passed" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["check", "fuzz"])
+async def test_no_agent_is_left_when_the_command_is_terminated(tmp_path: pathlib.Path, command: str) -> None:
+    note = f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid"
+    # It ends neither with its input nor when it is asked to.
+    agent = shlex.join(["sh", "-c", f"trap '' TERM; {note}; exec sleep 600"])
+    arguments = [sys.executable, "-m", "trio_acp.cli", command, "--agent", agent]
+    async with trio.open_nursery() as nursery:
+        process = await nursery.start(
+            partial(trio.run_process, arguments, env=environment(), stderr=subprocess.DEVNULL, check=False)
+        )
+        while not (tmp_path / "pid").exists():  # noqa: ASYNC110 - another process makes it
+            await trio.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 async def test_fuzzing_a_good_agent_says_what_was_tried(tmp_path: pathlib.Path) -> None:

@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -379,7 +380,7 @@ def _check(arguments: argparse.Namespace, trouble: _Trouble) -> int:
     async def run() -> int:
         return OK if await run_check(settings, sys.stdout) else FAILED
 
-    return _run(run, trouble, settings.command, None)
+    return _run_till_terminated(run, trouble, settings.command)
 
 
 def _fuzz(arguments: argparse.Namespace, trouble: _Trouble) -> int:
@@ -401,7 +402,21 @@ def _fuzz(arguments: argparse.Namespace, trouble: _Trouble) -> int:
     async def run() -> int:
         return OK if await run_fuzz(settings, sys.stdout) else FAILED
 
-    return _run(run, trouble, settings.command, None)
+    return _run_till_terminated(run, trouble, settings.command)
+
+
+def _run_till_terminated(
+    function: Callable[[], Coroutine[Any, Any, int]], trouble: _Trouble, command: Sequence[str]
+) -> int:
+    """Run a trial; SIGTERM, by which continuous integration ends what takes too long, is a Ctrl-C.
+
+    Or agents would be left that do not end with their input.
+    """
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        return _run(function, trouble, command, None)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _from_here(words: Sequence[str]) -> list[str]:
@@ -475,6 +490,9 @@ def _run_and_tell(
         finally:
             trouble.tell(message)
         return FAILED
+    except BaseExceptionGroup as error:
+        # What is no error comes out of a nursery in a group: it is the Ctrl-C.
+        raise KeyboardInterrupt from error
     finally:
         if display is not None:
             display.close()

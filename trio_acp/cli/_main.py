@@ -412,7 +412,11 @@ def _run_till_terminated(
 
     Or agents would be left that do not end with their input.
     """
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+    def interrupt(number: int, frame: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
         return _run(function, trouble, command, None)
     finally:

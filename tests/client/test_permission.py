@@ -112,6 +112,24 @@ async def test_a_rejection_without_an_option_for_it_is_cancelled(
     await run_turn(script, handler)
 
 
+@pytest.mark.parametrize("spare", [False, True])
+async def test_a_rejection_is_never_answered_with_an_id_that_means_consent_too(
+    autojump_clock: trio.testing.MockClock, spare: bool
+) -> None:
+    """P2: the answer is an id and nothing else."""
+
+    async def handler(request: PermissionRequest) -> Any:
+        return Reject()
+
+    async def script(wire: Wire) -> None:
+        options = [option("x", "allow_once"), option("x", "reject_once")]
+        options += [option("never", "reject_always")] * spare
+        expected = select("never") if spare else CANCELLED
+        await asking(wire.permission(options=options), answers=[expected])(wire)
+
+    await run_turn(script, handler)
+
+
 @pytest.mark.parametrize(
     ("decision", "error", "words"),
     [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import attrs
 import trio
 
-from trio_acp._errors import AcpError, LocalProtocolError
+from trio_acp._errors import AcpError, LocalProtocolError, RequestError
 from trio_acp.schema import (
     CreateTerminalRequest,
     EnvVariable,
@@ -288,7 +288,11 @@ async def run_command(terminal: TerminalHandle, timeout: float | None) -> Comman
             status = await terminal.wait_for_exit()
         timed_out = scope.cancelled_caught
         if timed_out:
-            await terminal.kill()
+            try:
+                await terminal.kill()
+            except RequestError as error:
+                # What it wrote until then is the result all the same, and the release ends it.
+                logger.debug("terminal %r was not killed: %s", terminal.id, error)
         response = await terminal.output()
         status = status or response.exit_status or TerminalExitStatus()
         return CommandResult(response.output, status.exit_code, status.signal, response.truncated, timed_out)

@@ -100,8 +100,12 @@ class PermissionRequest:
         return _first(self.options, _ALLOW)
 
     def first_reject(self) -> PermissionOption | None:
-        """Return the first option that rejects, once or always; None where there is none."""
-        return _first(self.options, _REJECT)
+        """Return the first option that rejects, once or always; None where there is none.
+
+        An option whose id is also that of one that does not reject is none: the answer is the id alone.
+        """
+        others = {option.option_id for option in self.options if option.kind not in _REJECT}
+        return _first([option for option in self.options if option.option_id not in others], _REJECT)
 
     def option(self, option_id: str) -> PermissionOption | None:
         """Return the offered option with that id, None if it was not offered."""

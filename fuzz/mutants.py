@@ -26,6 +26,7 @@ SECONDS = 240.0
 
 SUITE = {
     "_core": ["tests/core", "tests/peer"],
+    "_outbox.py": ["tests/peer"],
     "_peer.py": ["tests/peer"],
     "_incoming.py": ["tests/peer"],
     "client": [
@@ -141,15 +142,15 @@ MUTANTS = [
     ),
     Mutant(
         "a part is written twice",
-        "_peer.py",
-        "self._outbox.appendleft(memoryview(batch)[sent:])",
-        "self._outbox.appendleft(memoryview(batch))",
+        "_outbox.py",
+        "self._frames.appendleft(memoryview(batch)[sent:])",
+        "self._frames.appendleft(memoryview(batch))",
     ),
     Mutant(
         "frames overtake each other",
-        "_peer.py",
-        "first = self._outbox.popleft()",
-        "first = self._outbox.pop()",
+        "_outbox.py",
+        "first = self._frames.popleft()",
+        "first = self._frames.pop()",
     ),
     Mutant(
         "$/cancel_request is not sent",

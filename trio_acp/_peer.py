@@ -45,6 +45,7 @@ from ._errors import (
 )
 from ._incoming import IncomingRequest as IncomingRequest
 from ._incoming import error_for_wire as error_for_wire
+from ._outbox import Outbox
 from ._pacing import Pacer
 
 __all__ = ["Dispatcher", "IncomingRequest", "OnWire", "Peer", "error_for_wire"]
@@ -53,20 +54,6 @@ logger = logging.getLogger("trio_acp")
 
 RECEIVE_CHUNK_BYTES: Final = 256 * 1024
 """Most bytes taken from the stream at once: one pass of the read loop stays well under 5 ms."""
-
-OUTBOX_SOFT_BYTES: Final = 1024 * 1024
-"""Queued output from which on callers wait before they queue more."""
-
-OUTBOX_HARD_BYTES: Final = 256 * 1024 * 1024
-"""Queued output (answers, cancellations: what cannot wait) at which a peer that does not read is given up."""
-
-COALESCE_BYTES: Final = 256 * 1024
-"""Queued frames are joined into writes of about this size; larger frames are written as they are."""
-
-DIRECT_WRITES: Final = 2
-"""Writes without a task switch, in one go of the scheduler: a first message, and one that the peer waits for,
-with all that is queued before it. Each write may wake the peer, which costs more than making some updates;
-what follows is written together."""
 
 BROKEN_WRITE_GRACE: Final = 1.0
 """Seconds that reading goes on after writing failed: what a dying peer still said is worth having."""
@@ -132,7 +119,6 @@ class Peer:
         redact_wire: bool = True,
     ) -> None:
         self._stream = stream
-        self._send_nowait: Callable[[bytes | memoryview], int] | None = getattr(stream, "send_nowait", None)
         self._dispatcher = dispatcher
         self._on_wire = on_wire
         self._redact_wire = redact_wire
@@ -146,18 +132,10 @@ class Peer:
         self._thread = get_ident()
         self._scope = trio.CancelScope(shield=True)
         self._reason: AcpError | None = None
-        self._outbox: deque[bytes | memoryview] = deque()
+        self.outbox: Outbox = Outbox(stream, self._reading_may_go_on, self._overflowed)
+        """What waits to be written."""
         self._untapped: deque[tuple[bytes | bytearray, Any]] = deque()
         """Frames that were made and have still to be shown to the tap: when they are queued."""
-        self._outbox_bytes = 0
-        self._wake_writer = trio.Event()
-        self._writer_parked = False
-        self._direct_writes = DIRECT_WRITES if self._send_nowait is not None else 0
-        """How many writes may still be made without the writer, until it or the read loop has its turn."""
-        self._held = False
-        """What is queued now is written when this step of the scheduler ends: see `hold`."""
-        self._write_error: BaseException | None = None
-        self._progress = trio.lowlevel.ParkingLot()
         self._pacer = Pacer()
         self.input_ended: trio.Event = trio.Event()
         """Set when nothing more can arrive and the reason is known."""
@@ -182,11 +160,6 @@ class Peer:
         """The protocol core, for its counters and its open requests."""
         return self._core
 
-    @property
-    def outbox_bytes(self) -> int:
-        """Bytes that wait to be written."""
-        return self._outbox_bytes
-
     def check_usable(self) -> None:
         """Raise what a call would raise now.
 
@@ -196,7 +169,7 @@ class Peer:
             RemoteProtocolError: the connection was given up over what the peer sent, or did not read.
             RuntimeError: called from another thread or another Trio run.
         """
-        if not self._held or get_ident() != self._thread:
+        if not self.outbox.held or get_ident() != self._thread:
             # Else it is a task of this run that is at work, which is cheaper to see this way.
             self.check_here()
         if self._reason is not None:
@@ -249,7 +222,7 @@ class Peer:
         if request in self._untold:
             self._untold.remove(request)
         frame = self._core.give_up(request)
-        if frame is not None and self._write_error is None:
+        if frame is not None and self.outbox.error is None:
             self._enqueue(frame)
 
     async def request(
@@ -317,7 +290,7 @@ class Peer:
 
         For a cancellation that must reach the peer before the connection goes.
         """
-        if self._write_error is None:
+        if self.outbox.error is None:
             self._enqueue(self._core.notification(method, params))
 
     async def notify(self, method: str, params: Any, check: Callable[[], None] | None = None) -> None:
@@ -350,7 +323,7 @@ class Peer:
             ConnectionClosed, ConnectionLost, RuntimeError: see `check_usable`.
             LocalProtocolError: the parameters cannot be sent as JSON.
         """
-        if self._outbox_bytes >= OUTBOX_SOFT_BYTES or self._input_ending or not self._pacer.go_on():
+        if self.outbox.full or self._input_ending or not self._pacer.go_on():
             return False
         self.check_usable()
         self._enqueue(self._core.notification(method, params), awaited=False)
@@ -364,14 +337,14 @@ class Peer:
             LocalProtocolError: the text cannot be sent as JSON.
         """
         if (
-            self._outbox_bytes >= OUTBOX_SOFT_BYTES
+            self.outbox.full
             or self._input_ending
             or self._on_wire is not None  # which is shown messages, not frames
             or not self._pacer.go_on()
         ):
             return False
         self.check_usable()
-        self._queue(frames.frame(text), awaited=False)
+        self.outbox.put(frames.frame(text), awaited=False)
         return True
 
     async def room(self) -> None:
@@ -383,9 +356,9 @@ class Peer:
         await trio.lowlevel.checkpoint_if_cancelled()
         if not self._pacer.go_on():
             await self._pacer.checkpoint()
-        while self._outbox_bytes >= OUTBOX_SOFT_BYTES and self._reason is None:
+        while self.outbox.full and self._reason is None:
             self.check_here()
-            await self._progress.park()
+            await self.outbox.progress.park()
         if self._input_ending:
             self.check_here()
             # The input has ended, and why is being found out: the caller is to be told exactly.
@@ -398,26 +371,20 @@ class Peer:
         """Refuse calls from now on with `ConnectionClosed`. What is under way goes on. Idempotent."""
         if self._reason is None:
             self._reason = ConnectionClosed("the connection was closed by this program; open a new one")
-            self._progress.unpark_all()
+            self.outbox.progress.unpark_all()
 
     def refuse_open(self, error: RequestError) -> None:
         """Answer every request of the peer that is still open with one error: nobody will serve it now."""
         for request in self._core.open_inbound:
             self.refuse(request, error)
 
-    async def flush(self) -> None:
-        """Wait until everything queued is written, or cannot be written any more."""
-        await trio.lowlevel.checkpoint_if_cancelled()
-        while self._write_error is None and not (self._writer_parked and not self._outbox):
-            await self._progress.park()
-
     def stop(self) -> None:
         """End the connection at once: fail what waits, end `run`. The stream is the owner's to close."""
         self.begin_close()
         assert self._reason is not None
-        self._write_error = self._write_error or trio.ClosedResourceError()
+        self.outbox.end(trio.ClosedResourceError())
         self.input_ended.set()
-        self._progress.unpark_all()
+        self.outbox.progress.unpark_all()
         self._fail_waiting(self._core.disconnect(), self._reason)
         self._scope.cancel()
 
@@ -439,6 +406,7 @@ class Peer:
     async def _read_loop(self) -> None:
         may_read = self._dispatcher.may_read
         receive = self._stream.receive_some
+        outbox = self.outbox
         events = self._core.receive
         notified = self._dispatcher.notification
         data: bytes | bytearray = b"-"
@@ -449,15 +417,14 @@ class Peer:
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 # What the stream lost in the middle of a line is no message; all before it was read.
                 data = b""
-            if self._send_nowait is not None:
-                self._direct_writes = DIRECT_WRITES
+            outbox.allow_direct_writes()
             # What is answered as it is read goes out together, behind the last message that was read.
-            self.hold()
+            outbox.hold()
             try:
                 for event in events(data, notified):
                     await self._take(event)
             finally:
-                self.release()
+                outbox.release()
 
     async def _take(self, event: OtherEvent) -> None:
         """Act on one event. Waits only at the very end of the input, for the reason."""
@@ -488,7 +455,7 @@ class Peer:
             case _:  # EndOfInput, the only one left
                 self._input_ending = True
                 self._untold = event.lost
-                self.release()
+                self.outbox.release()
                 self._lose(await self._dispatcher.loss(), [])
 
     def _lose(self, reason: AcpError, lost: list[OutboundRequest]) -> None:
@@ -498,7 +465,7 @@ class Peer:
         if self._reason is None:
             self._reason = reason
         self.input_ended.set()
-        self._progress.unpark_all()
+        self.outbox.progress.unpark_all()
         # Whoever still waits while this side closes is told that: the end of the input is its consequence.
         self._fail_waiting(lost, self._reason)
         self._dispatcher.disconnected(reason)
@@ -540,139 +507,35 @@ class Peer:
             frame = self._core.refuse(request, RequestError(error.code, "the error could not be encoded"))
         self._enqueue(frame)
 
-    def hold(self) -> None:
-        """Keep what is queued from now on until `release`, which has to come in the same step of the task.
-
-        A write that wakes a sleeping peer takes 15 us, as much as making five updates, and a pass of the
-        writer another 5: with this, a turn with ten updates is one write of the task that makes them. Without
-        effect while the writer waits for the peer to read.
-        """
-        self._held = self._send_nowait is not None
-
-    def release(self) -> None:
-        """Write what was kept since `hold`; what the stream does not take now is left to the writer."""
-        if not self._held:
-            return
-        self._held = False
-        if self._outbox and self._writer_parked:
-            self._write_queue()
-            if self._outbox:
-                # The pipe is full: nothing is gained by asking it again before the writer has waited for it.
-                self._direct_writes = 0
-                self._wake()
-            elif self._progress:
-                self._progress.unpark_all()
-
-    def _wake(self) -> None:
-        self._wake_writer.set()
-        if self.read_on is not None:
-            self.read_on()
-
     def _enqueue(self, frame: bytes, *, awaited: bool = True) -> None:
-        """Write a frame at once if it may be, else have the writer write it.
-
-        Args:
-            frame: the whole message.
-            awaited: the peer cannot go on without it: an answer, a request, a cancellation. It takes with it
-                what is queued before it.
-        """
-        self._queue(frame, awaited)
+        """Queue a frame, see `Outbox.put`, and show it to the tap."""
+        self.outbox.put(frame, awaited)
         while self._untapped:
             # Only now: what a tap sends in its turn is to come behind what it was shown.
             self._show("sent", *self._untapped.popleft())
 
-    def _queue(self, frame: bytes, awaited: bool) -> None:
-        if self._write_error is not None:
-            return
-        self._outbox.append(frame)
-        self._outbox_bytes += len(frame)
-        if self._writer_parked:
-            if self._held and self._outbox_bytes < OUTBOX_SOFT_BYTES:
-                return
-            left = self._direct_writes
-            if left == DIRECT_WRITES or (awaited and left):
-                self._direct_writes = left - 1
-                self._write_queue()
-                if not self._outbox:
-                    return
-                self._direct_writes = 0
-        self._wake()
-        if self._outbox_bytes > OUTBOX_HARD_BYTES and len(self._outbox) > 1:
-            self._write_error = trio.BrokenResourceError("the peer does not read")
-            self._lose(
-                RemoteProtocolError(
-                    f"the peer does not read: {self._outbox_bytes} bytes of answers wait for it, "
-                    "so the connection was given up"
-                ),
-                self._core.disconnect(),
-            )
+    def _reading_may_go_on(self) -> None:
+        if self.read_on is not None:
+            self.read_on()
 
-    def _write_queue(self) -> None:
-        """Write of the queue what the stream takes now; what it does not take stays in front."""
-        assert self._send_nowait is not None
-        while self._outbox and self._write_error is None:
-            batch = self._next_batch()
-            try:
-                sent = self._send_nowait(batch)
-            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-                self._write_error = error
-                self._wake_writer.set()
-                self._forget_queue()
-                return
-            self._outbox_bytes -= sent
-            if sent < len(batch):
-                self._outbox.appendleft(memoryview(batch)[sent:])
-                return
-
-    def _forget_queue(self) -> None:
-        self._outbox.clear()
-        self._outbox_bytes = 0
+    def _overflowed(self) -> None:
+        self._lose(
+            RemoteProtocolError(
+                f"the peer does not read: {self.outbox.size} bytes of answers wait for it, "
+                "so the connection was given up"
+            ),
+            self._core.disconnect(),
+        )
 
     @trio.lowlevel.enable_ki_protection
     async def _write_loop(self) -> None:
-        while self._write_error is None:
-            if not self._outbox:
-                self._wake_writer = trio.Event()
-                self._writer_parked = True
-                if self._send_nowait is not None:
-                    self._direct_writes = DIRECT_WRITES
-                self._progress.unpark_all()
-                await self._wake_writer.wait()
-                self._writer_parked = False
-                continue
-            if self._send_nowait is not None:
-                # What the stream takes at once needs no checkpoint: this loop waits when its queue is empty.
-                self._write_queue()
-                if not self._outbox:
-                    self._progress.unpark_all()
-                    continue
-            batch = self._next_batch()
-            try:
-                await self._stream.send_all(batch)
-            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-                self._write_error = error
-            self._outbox_bytes -= len(batch)
-            self._progress.unpark_all()
-        self._forget_queue()
-        self._progress.unpark_all()
+        await self.outbox.run()
         with trio.move_on_after(BROKEN_WRITE_GRACE):
             await self.input_ended.wait()
         if not self.input_ended.is_set() and not self._input_ending:
             reason = ConnectionLost("the peer closed its end of the connection; open a new one")
-            reason.__cause__ = self._write_error
+            reason.__cause__ = self.outbox.error
             self._lose(reason, self._core.disconnect())
-
-    def _next_batch(self) -> bytes | memoryview:
-        first = self._outbox.popleft()
-        if not self._outbox or len(first) >= COALESCE_BYTES:
-            return first
-        parts = [first]
-        size = len(first)
-        while self._outbox and size < COALESCE_BYTES:
-            part = self._outbox.popleft()
-            parts.append(part)
-            size += len(part)
-        return b"".join(parts)
 
     # Wire tap ----------------------------------------------------------------------------------------
 

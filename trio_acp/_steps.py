@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Holding(Protocol):
-    """What keeps messages for a while: a `Peer`."""
+    """What keeps messages for a while: an `Outbox`."""
 
     def hold(self) -> None:
         """Keep what is sent from now on."""

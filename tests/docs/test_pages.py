@@ -86,6 +86,7 @@ def test_the_reference_has_every_public_name(module: Any) -> None:
 UNITS = {"": 1, "s": 1, "KiB": 1024, "MiB": 1024 * 1024}
 ROOMS = {
     "_core": "core",
+    "_outbox": "connection",
     "_peer": "connection",
     "_pacing": "connection",
     "_errors": "errors",

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from tests.peer.helpers import Rig, answer
-from trio_acp import _peer as module
+from trio_acp import _outbox
 from trio_acp._errors import (
     AcpError,
     ConnectionClosed,
@@ -165,7 +165,7 @@ async def test_closing_lets_what_is_under_way_go_on() -> None:
 
 
 async def test_a_caller_that_waits_for_room_is_woken_by_closing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "OUTBOX_SOFT_BYTES", 10)
+    monkeypatch.setattr(_outbox, "OUTBOX_SOFT_BYTES", 10)
     async with Rig(limit=1, reading=False) as rig:
         rig.peer.notify_nowait("m", {"text": "x" * 100})
         asking = rig.ask()
@@ -193,7 +193,7 @@ async def test_a_last_notification_goes_out_while_closing_and_nowhere_after_stop
     async with Rig() as rig:
         rig.peer.begin_close()
         rig.peer.notify_last("session/cancel", {})
-        await rig.peer.flush()
+        await rig.peer.outbox.flush()
         rig.peer.stop()
         rig.peer.notify_last("session/cancel", {})
         await rig.settled()
@@ -202,7 +202,7 @@ async def test_a_last_notification_goes_out_while_closing_and_nowhere_after_stop
 
 async def test_w11_the_first_reason_stays_when_a_second_one_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A peer that closed its output is found not to read either, while the first is looked into."""
-    monkeypatch.setattr(module, "OUTBOX_HARD_BYTES", 100)
+    monkeypatch.setattr(_outbox, "OUTBOX_HARD_BYTES", 100)
     async with Rig(limit=1, reading=False) as rig:
         asking = rig.ask()
         rig.recorder.reason_known = trio.Event()
@@ -237,7 +237,7 @@ async def test_calls_from_another_trio_run_name_the_way_back(
 ) -> None:
     async with Rig(limit=10, reading=False) as rig:
         if state == "full":
-            monkeypatch.setattr(module, "OUTBOX_SOFT_BYTES", 1)
+            monkeypatch.setattr(_outbox, "OUTBOX_SOFT_BYTES", 1)
             rig.peer.notify_nowait("n", {})
         elif state == "ending":
             rig.recorder.reason_known = trio.Event()

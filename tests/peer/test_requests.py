@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from tests.peer.helpers import Rig, answer
-from trio_acp import _peer as module
+from trio_acp import _outbox
 from trio_acp._errors import (
     AuthRequired,
     InvalidResponse,
@@ -133,7 +133,7 @@ async def test_the_owner_is_told_of_each_request_that_opens() -> None:
 async def test_the_owner_is_told_when_output_begins_to_queue() -> None:
     async with Rig(limit=10, reading=False) as rig:
         told: list[int] = []
-        rig.peer.read_on = lambda: told.append(rig.peer.outbox_bytes)
+        rig.peer.read_on = lambda: told.append(rig.peer.outbox.size)
         rig.peer.notify_nowait("n", {"text": "x" * 50})
         assert len(told) == 1
         assert told[0] > 50
@@ -290,7 +290,7 @@ async def life(rig: Rig, undo: list[Any]) -> None:
     """Requests, a notification and a flush, with waiting for room in between."""
     await rig.peer.request("one", {"text": "x" * 50}, on_late=undo.append)
     await rig.peer.notify("two", {"text": "y" * 50})
-    await rig.peer.flush()
+    await rig.peer.outbox.flush()
     await rig.peer.request("three", {"text": "z" * 500}, on_late=undo.append)
 
 
@@ -298,7 +298,7 @@ async def life(rig: Rig, undo: list[Any]) -> None:
 async def test_a_cancellation_at_any_step_leaves_whole_frames_and_nothing_open(
     plain: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "OUTBOX_SOFT_BYTES", 20)
+    monkeypatch.setattr(_outbox, "OUTBOX_SOFT_BYTES", 20)
     step, cancelled = 0, True
     calls: list[str] = []
     while cancelled:
@@ -359,7 +359,7 @@ async def test_it_is_shielded_so_that_a_cancellation_from_outside_can_still_be_t
             await rig.settled()
             assert [method for method, _, _ in rig.recorder.notifications] == ["still read"]
             rig.peer.notify_nowait("session/cancel", {"sessionId": "s"})
-            await rig.peer.flush()
+            await rig.peer.outbox.flush()
             assert await rig.far.receive_some() == (
                 b'{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}\n'
             )

@@ -428,7 +428,7 @@ async def test_answers_given_while_closing_are_flushed() -> None:
         flushed = trio.Event()
 
         async def flush() -> None:
-            await rig.peer.flush()
+            await rig.peer.outbox.flush()
             flushed.set()
 
         rig.nursery.start_soon(flush)
@@ -438,7 +438,7 @@ async def test_answers_given_while_closing_are_flushed() -> None:
         await flushed.wait()
         await rig.settled()
         assert rig.wire[0]["result"] == "x" * 100
-        assert rig.peer.outbox_bytes == 0
+        assert rig.peer.outbox.size == 0
 
 
 def test_the_module_names_its_public_parts() -> None:

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from tests.peer.helpers import Rig
-from trio_acp import _peer as module
+from trio_acp import _outbox, _peer
 from trio_acp._errors import ConnectionLost, RemoteProtocolError
 
 
@@ -22,29 +22,29 @@ async def test_a_frame_goes_out_at_once_while_nothing_is_ahead_of_it() -> None:
     async with Rig(reading=False) as rig:
         rig.peer.notify_nowait("a", {})
         # No task has run since: the frame is on the wire already.
-        assert rig.peer.outbox_bytes == 0
+        assert rig.peer.outbox.size == 0
         assert await rig.far.receive_some() == b'{"jsonrpc":"2.0","method":"a","params":{}}\n'
 
 
 async def test_what_does_not_fit_at_once_is_written_before_anything_else() -> None:
     async with Rig(limit=10, reading=False) as rig:
         rig.peer.notify_nowait("a", text(100))
-        waiting = rig.peer.outbox_bytes
+        waiting = rig.peer.outbox.size
         assert waiting > 100
         rig.peer.notify_nowait("b", {})
-        assert rig.peer.outbox_bytes > waiting
+        assert rig.peer.outbox.size > waiting
         rig.read_on()
-        await rig.peer.flush()
+        await rig.peer.outbox.flush()
         await rig.settled()
         assert [m["method"] for m in rig.wire] == ["a", "b"]
-        assert rig.peer.outbox_bytes == 0
+        assert rig.peer.outbox.size == 0
 
 
 async def test_queued_frames_are_written_together() -> None:
     async with Rig(plain=True) as rig:
         for n in range(100):
             rig.peer.notify_nowait(str(n), {})
-        await rig.peer.flush()
+        await rig.peer.outbox.flush()
         await rig.settled()
         assert [m["method"] for m in rig.wire] == [str(n) for n in range(100)]
         assert len(rig.plain.writes) == 1
@@ -54,18 +54,18 @@ async def test_a_single_frame_is_one_write() -> None:
     async with Rig(plain=True) as rig:
         for n in range(3):
             rig.peer.notify_nowait(str(n), {})
-            await rig.peer.flush()
+            await rig.peer.outbox.flush()
         assert len(rig.plain.writes) == 3
 
 
 async def test_writes_are_bounded_and_large_frames_are_not_copied_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "COALESCE_BYTES", 1000)
+    monkeypatch.setattr(_outbox, "COALESCE_BYTES", 1000)
     async with Rig(plain=True) as rig:
         for size in (2000, 400, 400, 400, 400, 2000, 10):
             rig.peer.notify_nowait("m", text(size))
-        await rig.peer.flush()
+        await rig.peer.outbox.flush()
         await rig.settled()
         assert [len(m["params"]["text"]) for m in rig.wire] == [2000, 400, 400, 400, 400, 2000, 10]
         frame = len(rig.peer.core.notification("m", text(0)))
@@ -79,7 +79,7 @@ async def test_writes_are_bounded_and_large_frames_are_not_copied_together(
 async def test_frames_never_mix_when_callers_are_cancelled_in_the_middle(
     plain: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "OUTBOX_SOFT_BYTES", 300)
+    monkeypatch.setattr(_outbox, "OUTBOX_SOFT_BYTES", 300)
     async with Rig(limit=7, plain=plain) as rig:
         scopes = [trio.CancelScope() for _ in range(20)]
         sent: list[list[int]] = [[] for _ in scopes]
@@ -96,7 +96,7 @@ async def test_frames_never_mix_when_callers_are_cancelled_in_the_middle(
             for scope in scopes[::2]:
                 await trio.testing.wait_all_tasks_blocked(0)
                 scope.cancel()
-        await rig.peer.flush()
+        await rig.peer.outbox.flush()
         await rig.settled()
         assert rig.unfinished == b""
         for number, numbers in enumerate(sent):
@@ -106,10 +106,10 @@ async def test_frames_never_mix_when_callers_are_cancelled_in_the_middle(
 
 async def test_flush_returns_at_once_when_all_is_written_and_is_a_place_to_be_cancelled() -> None:
     async with Rig() as rig:
-        await rig.peer.flush()
+        await rig.peer.outbox.flush()
         with trio.CancelScope() as scope:
             scope.cancel()
-            await rig.peer.flush()
+            await rig.peer.outbox.flush()
         assert scope.cancelled_caught
 
 
@@ -119,7 +119,7 @@ async def test_flush_waits_until_all_is_written() -> None:
         flushed: list[bool] = []
 
         async def flush() -> None:
-            await rig.peer.flush()
+            await rig.peer.outbox.flush()
             flushed.append(True)
 
         rig.nursery.start_soon(flush)
@@ -137,7 +137,7 @@ async def test_flush_waits_until_all_is_written() -> None:
 async def test_callers_wait_while_the_peer_does_not_read(
     plain: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "OUTBOX_SOFT_BYTES", 1000)
+    monkeypatch.setattr(_outbox, "OUTBOX_SOFT_BYTES", 1000)
     async with Rig(limit=10, plain=plain, reading=False) as rig:
         sent = 0
 
@@ -151,7 +151,7 @@ async def test_callers_wait_while_the_peer_does_not_read(
         asking = rig.ask()
         await rig.settled()
         assert 5 < sent < 20
-        assert 1000 <= rig.peer.outbox_bytes < 1200
+        assert 1000 <= rig.peer.outbox.size < 1200
         rig.read_on()
         await rig.settled()
         assert sent == 100
@@ -161,7 +161,7 @@ async def test_callers_wait_while_the_peer_does_not_read(
 
 
 async def test_what_cannot_wait_goes_ahead_of_those_who_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "OUTBOX_SOFT_BYTES", 100)
+    monkeypatch.setattr(_outbox, "OUTBOX_SOFT_BYTES", 100)
     async with Rig(limit=10, reading=False) as rig:
         rig.peer.notify_nowait("first", text(200))
         rig.nursery.start_soon(rig.peer.notify, "waits", {})
@@ -173,7 +173,7 @@ async def test_what_cannot_wait_goes_ahead_of_those_who_do(monkeypatch: pytest.M
 
 
 async def test_a_peer_that_never_reads_is_given_up_at_the_hard_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "OUTBOX_HARD_BYTES", 10_000)
+    monkeypatch.setattr(_outbox, "OUTBOX_HARD_BYTES", 10_000)
     async with Rig(limit=10, reading=False) as rig:
         asking = rig.ask()
         await rig.settled()
@@ -182,7 +182,7 @@ async def test_a_peer_that_never_reads_is_given_up_at_the_hard_bound(monkeypatch
             if rig.peer.reason is not None:
                 break
             rig.peer.notify_nowait("n", text(100))
-            most = max(most, rig.peer.outbox_bytes)
+            most = max(most, rig.peer.outbox.size)
         assert isinstance(rig.peer.reason, RemoteProtocolError)
         assert "does not read" in str(rig.peer.reason)
         assert most < 10_300
@@ -192,8 +192,8 @@ async def test_a_peer_that_never_reads_is_given_up_at_the_hard_bound(monkeypatch
         with pytest.raises(RemoteProtocolError):
             rig.peer.notify_nowait("n", {})
         rig.peer.notify_last("n", {})
-        await rig.peer.flush()
-        assert rig.peer.outbox_bytes == most
+        await rig.peer.outbox.flush()
+        assert rig.peer.outbox.size == most
         # What the peer still says changes nothing.
         rig.send({"id": 1, "result": None}, {"method": "late"})
         await rig.settled()
@@ -203,8 +203,8 @@ async def test_a_peer_that_never_reads_is_given_up_at_the_hard_bound(monkeypatch
 async def test_the_hard_bound_while_reading_ends_what_was_read_together_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "OUTBOX_HARD_BYTES", 500)
-    monkeypatch.setattr(module, "OUTBOX_SOFT_BYTES", 100)
+    monkeypatch.setattr(_outbox, "OUTBOX_HARD_BYTES", 500)
+    monkeypatch.setattr(_outbox, "OUTBOX_SOFT_BYTES", 100)
     async with Rig(limit=1, reading=False, answer_junk=True, max_junk_lines=None) as rig:
         rig.send(b"junk\n" * 100)
         await rig.settled()
@@ -213,10 +213,10 @@ async def test_the_hard_bound_while_reading_ends_what_was_read_together_with_it(
 
 
 async def test_one_frame_over_the_hard_bound_is_written_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "OUTBOX_HARD_BYTES", 1000)
+    monkeypatch.setattr(_outbox, "OUTBOX_HARD_BYTES", 1000)
     async with Rig(limit=100) as rig:
         rig.peer.notify_nowait("big", text(5000))
-        await rig.peer.flush()
+        await rig.peer.outbox.flush()
         await rig.settled()
         assert rig.peer.reason is None
         assert len(rig.wire[0]["params"]["text"]) == 5000
@@ -239,11 +239,11 @@ async def test_w11_a_broken_write_is_the_end_after_a_grace(
             def broken(data: bytes) -> int:
                 raise trio.BrokenResourceError("broken on purpose")
 
-            monkeypatch.setattr(rig.peer, "_send_nowait", broken)
+            monkeypatch.setattr(rig.peer.outbox, "_send_nowait", broken)
         start = trio.current_time()
         rig.peer.notify_nowait("n", {})
         await asking.done.wait()
-        assert trio.current_time() - start == pytest.approx(module.BROKEN_WRITE_GRACE)
+        assert trio.current_time() - start == pytest.approx(_peer.BROKEN_WRITE_GRACE)
         assert type(asking.error) is ConnectionLost
         assert isinstance(asking.error.__cause__, trio.BrokenResourceError)
         assert len(rig.recorder.reasons) == 1
@@ -257,15 +257,15 @@ async def test_what_a_dying_peer_still_says_is_heard(autojump_clock: trio.testin
         await rig.settled()
         rig.plain.broken = True
         rig.peer.notify_nowait("n", {})
-        await trio.sleep(module.BROKEN_WRITE_GRACE / 2)
+        await trio.sleep(_peer.BROKEN_WRITE_GRACE / 2)
         assert rig.peer.reason is None
         # Nothing can be written, so nothing is queued; a cancellation neither.
         other = rig.ask()
         await rig.settled()
         other.scope.cancel()
         rig.peer.notify_last("n", {})
-        await rig.peer.flush()
-        assert rig.peer.outbox_bytes == 0
+        await rig.peer.outbox.flush()
+        assert rig.peer.outbox.size == 0
         rig.send({"method": "last words"}, {"id": 1, "result": "answered"})
         await asking.done.wait()
         assert asking.result == "answered"
@@ -286,7 +286,7 @@ async def test_a_peer_that_closed_both_ways_is_known_by_its_own_reason(
         await rig.settled()
         rig.peer.notify_nowait("n", {})
         # Finding out takes longer than the grace for a broken write: the exact reason still wins.
-        await trio.sleep(5 * module.BROKEN_WRITE_GRACE)
+        await trio.sleep(5 * _peer.BROKEN_WRITE_GRACE)
         assert not asking.done.is_set()
         rig.recorder.reason_known.set()
         await asking.done.wait()
@@ -313,26 +313,26 @@ async def test_what_is_answered_as_it_is_read_is_one_write_and_the_rest_is_left_
         rig.recorder.on_request = lambda request: request.answer(text(20))
         rig.send(*[{"id": number, "method": "m"} for number in range(10)])
         await rig.settled()
-        assert rig.peer.outbox_bytes > 0  # the pipe is full, and the writer waits for it
+        assert rig.peer.outbox.size > 0  # the pipe is full, and the writer waits for it
         rig.read_on()
-        await rig.peer.flush()
+        await rig.peer.outbox.flush()
         await rig.settled()
         assert [message["id"] for message in rig.wire] == list(range(10))
 
 
 async def test_who_waits_for_all_to_be_written_is_told_when_what_was_held_is() -> None:
     async with Rig() as rig:
-        rig.peer.hold()
+        rig.peer.outbox.hold()
         rig.peer.notify_nowait("n", {})
         flushed: list[bool] = []
 
         async def flush() -> None:
-            await rig.peer.flush()
+            await rig.peer.outbox.flush()
             flushed.append(True)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(flush)
             await trio.testing.wait_all_tasks_blocked()
             assert flushed == []
-            rig.peer.release()
+            rig.peer.outbox.release()
         assert flushed == [True]

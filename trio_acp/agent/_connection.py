@@ -125,7 +125,7 @@ class AgentConnection:
         """Let the last answers out, save and free the sessions, and close the stream; bounded."""
         try:
             with trio.move_on_after(FLUSH_GRACE, shield=True):
-                await self.peer.flush()
+                await self.peer.outbox.flush()
             with trio.move_on_after(CLOSE_GRACE, shield=True) as scope:
                 for live in [*self.sessions.values(), *self.leaving]:
                     await self.free_session(live)
@@ -160,7 +160,7 @@ class AgentConnection:
 
     async def _run(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
-            await written_together(task(), self.peer)
+            await written_together(task(), self.peer.outbox)
         finally:
             self._running -= 1
             if not self._running:

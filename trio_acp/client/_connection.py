@@ -506,7 +506,7 @@ class ClientConnection:
             and self.peer.core.outbound_count == 1
             and self.peer.core.inbound_count == 0
             # An agent that writes before it reads on must not be waited for while it keeps us waiting.
-            and self.peer.outbox_bytes == 0
+            and self.peer.outbox.size == 0
         ):
             return turn
         return None
@@ -532,4 +532,4 @@ class ClientConnection:
         # A handler that does not unwind is answered for: the agent must not wait for it.
         self.peer.refuse_open(RequestCancelled("the client is closing the connection"))
         with trio.move_on_after(self.options.shutdown_grace):
-            await self.peer.flush()
+            await self.peer.outbox.flush()

@@ -45,5 +45,5 @@ def statistics_of(connection: ClientConnection) -> AgentStatistics:
         leniencies=connection.leniencies_total,
         open_requests=core.outbound_count,
         open_agent_requests=core.inbound_count,
-        outbox_bytes=connection.peer.outbox_bytes,
+        outbox_bytes=connection.peer.outbox.size,
     )

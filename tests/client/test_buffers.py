@@ -51,6 +51,18 @@ async def test_the_buffer_refuses_by_bytes_what_waits_behind_a_batch_in_hand() -
     assert buffer.put(2, 1)
 
 
+async def test_a_batch_that_was_taken_whole_takes_up_no_room() -> None:
+    """Its last update may be worked on for long: what waits meanwhile has the whole limit to itself."""
+    buffer: TurnBuffer[int] = TurnBuffer(100, 100)
+    assert buffer.put(0, 90)
+    assert await buffer.take() == 0
+    assert buffer.size == 0
+    for n in range(1, 6):
+        assert buffer.put(n, 20)
+    assert (buffer.items, buffer.size) == (5, 100)
+    assert not buffer.put(6, 1)
+
+
 async def test_a_full_batch_in_hand_leaves_no_room_for_a_new_one() -> None:
     buffer: TurnBuffer[int] = TurnBuffer(1, 100)
     assert buffer.put(0, 1)

@@ -74,8 +74,8 @@ class TurnBuffer(Generic[T]):
 
     @property
     def size(self) -> int:
-        """Bytes of the updates that wait; those of a batch count until the whole batch was taken."""
-        return self._current_bytes + self._waiting_bytes
+        """Bytes of the updates that wait; those of a batch count until the last one of it was taken."""
+        return self._waiting_bytes + (self._current_bytes if self._current else 0)
 
     @property
     def released(self) -> bool:
@@ -93,8 +93,11 @@ class TurnBuffer(Generic[T]):
             return True
         waiting = self._waiting
         total = self._waiting_bytes + size
-        held = len(waiting) + len(self._current)
-        if held and (total + self._current_bytes > self._max_bytes or held >= self._max_items):
+        current = len(self._current)
+        held = len(waiting) + current
+        if held and (
+            held >= self._max_items or total + (self._current_bytes if current else 0) > self._max_bytes
+        ):
             return False
         self._waiting_bytes = total
         waiting.append(item)

@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import inspect
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from functools import cache, partial
 from typing import (
     TYPE_CHECKING,
@@ -75,16 +76,14 @@ def decode(kind: Any, raw: Any, subject: str) -> Any:
 
     Raises:
         SchemaError: it does not fit.
+        Exception: what the class itself raised that is neither a TypeError nor a ValueError.
     """
     if kind is None:
         return raw
     try:
         return _converter().structure(raw, kind)
     except Exception as error:
-        misfit = _misfit(error, subject)
-        if misfit is None:
-            raise
-        raise misfit from None
+        raise _misfit(error, subject) from None
 
 
 def decode_result(kind: Any, method: str, raw: Any) -> Any:
@@ -217,7 +216,11 @@ def _converter() -> Converter:
     from cattrs import Converter
     from cattrs.cols import is_mapping
 
-    converter = Converter(structure_fallback_factory=_cannot_travel)
+    converter = Converter(
+        structure_fallback_factory=_cannot_travel,
+        # JSON has no sets; what reads them takes arrays.
+        unstruct_collection_overrides={AbstractSet: list},
+    )
     converter.register_structure_hook_factory(is_mapping, partial(_take_map_of, converter))
     converter.register_structure_hook_factory(_is_list, partial(_take_list_of, converter))
     converter.register_structure_hook_factory(_has_own_fields, partial(_take_of, converter))
@@ -267,10 +270,40 @@ def _is_list(kind: Any) -> bool:
     return kind is list or get_origin(kind) is list
 
 
+def _forward_types(kind: Any) -> dict[str, Any]:
+    """Return the types of the fields that name a class within a type, such as ``list["Node"]``.
+
+    cattrs by itself finds classes only by annotations that are texts as a whole.
+
+    Raises:
+        TypeError: a name is not to be found.
+    """
+    cls: Any = get_origin(kind) or kind
+    fields: Any = attrs.fields(cls) if attrs.has(cls) else dataclasses.fields(cls)
+    try:
+        hints = get_type_hints(cls, include_extras=True)
+    except NameError as error:
+        raise TypeError(
+            f"an annotation of {_name(kind)} means nothing in {cls.__module__}: {error}; "
+            "define the class at the top of that module"
+        ) from error
+    return {
+        field.name: hints[field.name]
+        for field in fields
+        if field.name in hints and not isinstance(field.type, str) and hints[field.name] != field.type
+    }
+
+
 def _take_of(converter: Converter, kind: Any) -> Callable[[Any, Any], Any]:
     from cattrs.gen import make_dict_structure_fn, override
 
+    def take_later(hint: Any) -> Callable[[Any, Any], Any]:
+        # Looked up when there is a value: a class may contain itself.
+        return lambda raw, _: converter.structure(raw, hint)
+
     names: dict[str, Any] = {name: override(rename=camel_case(name)) for name in _field_names(kind)}
+    for name, hint in _forward_types(kind).items():
+        names[name] = override(rename=camel_case(name), struct_hook=take_later(hint))
     generated: Callable[[Any, Any], Any] = make_dict_structure_fn(kind, converter, **names)
     return lambda raw, _: generated(structure(dict[str, Any], raw), kind)
 
@@ -294,7 +327,12 @@ def _take_keys_of(converter: Converter, kind: Any) -> Callable[[Any, Any], Any]:
 def _put_of(converter: Converter, kind: Any) -> Callable[[Any], Any]:
     from cattrs.gen import make_dict_unstructure_fn, override
 
+    def put_later(hint: Any) -> Callable[[Any], Any]:
+        return lambda value: converter.unstructure(value, unstructure_as=hint)
+
     names: dict[str, Any] = {name: override(rename=camel_case(name)) for name in _field_names(kind)}
+    for name, hint in _forward_types(kind).items():
+        names[name] = override(rename=camel_case(name), unstruct_hook=put_later(hint))
     generated: Callable[[Any], Any] = make_dict_unstructure_fn(kind, converter, **names)
     return generated
 
@@ -314,8 +352,8 @@ def _take_map_of(converter: Converter, kind: Any) -> Callable[[Any, Any], Any]:
     return lambda raw, _: generated(structure(dict[str, Any], raw), kind)
 
 
-def _misfit(error: Exception, subject: str) -> SchemaError | None:
-    """Say where a value does not fit, in wire names; None for an error that is not about the value."""
+def _misfit(error: Exception, subject: str) -> Exception:
+    """Say where a value does not fit, in wire names; what is not about the value comes back as itself."""
     from cattrs import AttributeValidationNote, BaseValidationError, IterableValidationNote
 
     path: list[str | int] = []
@@ -331,11 +369,13 @@ def _misfit(error: Exception, subject: str) -> SchemaError | None:
         return SchemaError((*path, *error.path), error.reason, subject)
     if isinstance(error, KeyError):
         return SchemaError(tuple(path), "required field is missing", subject)
+    if isinstance(error, RecursionError):
+        return SchemaError(tuple(path), "nested too deeply", subject)
     own = type(error) is Exception or type(error).__module__.startswith("cattrs")
     if own or isinstance(error, (TypeError, ValueError)):
         # What cattrs says of literals and unions, and the rules of the class itself.
         return SchemaError(tuple(path), str(error)[:MAX_REASON], subject)
-    return None
+    return error
 
 
 def _name(kind: Any) -> str:

@@ -6,7 +6,7 @@ import inspect
 import logging
 import warnings
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any, TypeAlias, TypeVar, final, overload
+from typing import Any, Protocol, TypeAlias, TypeVar, final, overload
 
 import attrs
 
@@ -21,6 +21,7 @@ __all__ = [
     "Extensions",
     "as_extension",
     "check_extension_name",
+    "is_async",
     "serve_extension",
     "tell_extension",
 ]
@@ -32,8 +33,14 @@ H = TypeVar("H", bound=Callable[..., Awaitable[Any]])
 ExtensionHandler: TypeAlias = Callable[[dict[str, Any]], Awaitable[Any]]
 """Takes the parameters of an extension method; for a request, returns its result as JSON values (N1)."""
 
-TypedHandler: TypeAlias = Callable[[P, Any], Awaitable[R]]
-JsonHandler: TypeAlias = Callable[[P, Any], Awaitable[Any]]
+
+class Registration(Protocol[P, R]):
+    """Takes the handler of a method, with or without a parameter for the session, and returns it."""
+
+    @overload
+    def __call__(self, handler: Callable[[P], Awaitable[R]], /) -> Callable[[P], Awaitable[R]]: ...
+    @overload
+    def __call__(self, handler: Callable[[P, Any], Awaitable[R]], /) -> Callable[[P, Any], Awaitable[R]]: ...
 
 
 @attrs.frozen
@@ -87,11 +94,11 @@ class Extensions(Mapping[str, Extension]):
     @overload
     def method(self, name: str) -> Callable[[H], H]: ...
     @overload
-    def method(self, name: str, params: type[P]) -> Callable[[JsonHandler[P]], JsonHandler[P]]: ...
+    def method(self, name: str, params: type[P]) -> Registration[P, Any]: ...
     @overload
-    def method(
-        self, name: str, params: type[P], result: type[R]
-    ) -> Callable[[TypedHandler[P, R]], TypedHandler[P, R]]: ...
+    def method(self, name: str, params: type[P], result: type[R]) -> Registration[P, R]: ...
+    @overload
+    def method(self, name: str, *, result: type[R]) -> Registration[Any, R]: ...
     def method(self, name: str, params: type[Any] | None = None, result: type[Any] | None = None) -> Any:
         """Register the handler of a method; to be used as a decorator.
 
@@ -106,8 +113,8 @@ class Extensions(Mapping[str, Extension]):
 
         Raises:
             ValueError: it is a method of the protocol, or is registered already.
-            TypeError: a type cannot travel, the annotation cannot be resolved, or the handler takes no
-                parameter.
+            TypeError: a type cannot travel, an annotation cannot be resolved, or the handler is no async
+                function or takes no parameter.
         """
         check_extension_name(name, ValueError)
         if name in self._methods:
@@ -122,7 +129,17 @@ class Extensions(Mapping[str, Extension]):
         return register
 
 
+def is_async(function: Any) -> bool:
+    """Tell whether a function, or an object that can be called, is written with ``async def``."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - not whether it can be called, but how
+    )
+
+
 def _extension(handler: Callable[..., Awaitable[Any]], params: Any, result: Any) -> Extension:
+    if not is_async(handler):
+        name = getattr(handler, "__qualname__", repr(handler))
+        raise TypeError(f"the handler {name!r} is not an async function; write it with 'async def'")
     places = [
         parameter
         for parameter in inspect.signature(handler).parameters.values()

@@ -14,7 +14,7 @@ import attrs
 
 from trio_acp._errors import AcpError, SchemaError
 from trio_acp._extension_values import annotated_type, check_type
-from trio_acp._extensions import Extension
+from trio_acp._extensions import Extension, is_async
 from trio_acp.schema import (
     AuthenticateRequest,
     CloseSessionRequest,
@@ -159,7 +159,7 @@ def bind(kind: HandlerKind, function: Callable[..., Awaitable[object]]) -> Bound
     what = f"{kind.name} handler {_name(function)!r}"
     if inspect.isasyncgenfunction(function):
         raise TypeError(f"{what} is an async generator; send what it would yield, and return at the end")
-    if not _is_async(function):
+    if not is_async(function):
         raise TypeError(f"{what} is not an async function; write it with 'async def'")
     positional: list[Getter] = []
     keywords: list[tuple[str, Getter]] = []
@@ -256,12 +256,6 @@ def _constant(value: Any, invocation: Invocation) -> Any:
 
 def _name(function: Any) -> str:
     return getattr(function, "__qualname__", None) or repr(function)
-
-
-def _is_async(function: Any) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - not whether it can be called, but how
-    )
 
 
 def _getter(kind: HandlerKind, parameter: inspect.Parameter) -> Getter | None:

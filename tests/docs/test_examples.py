@@ -57,6 +57,7 @@ OUTPUT = {
     r"cannot start it \(initialize, not-acp\)\n.*notes\.txt.*",
     "watch_wire": r"(?s)--> initialize\n<-- answer\n--> session/new\n.*--> session/prompt\n"
     r"(<-- session/update\n)+<-- answer\n",
+    "extension_methods": r"3\n",
     "in_memory": r"You said: hello\n",
     "rude_agent": r"the agent is gone: .+\nseen: initialize, session/new, session/prompt\n",
     "every_checkpoint": r"cancelled at \d+ checkpoints, and legal each time\n",

@@ -395,7 +395,7 @@ class ClientConnection:
                 logger.error("the permission handler failed outside of a turn", exc_info=error)
             else:
                 self.callback_failed(error)
-            return None
+        return None
 
     def _start(self, record: SessionRecord | None, task: Callable[[], Awaitable[object]]) -> None:
         """Start a handler that belongs to no turn."""

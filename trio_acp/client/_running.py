@@ -290,9 +290,9 @@ class RunningTurn:
         except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             permission.answer(Reject(reason="handler failed"))
             self.callback_failed(error)
-            return None
         finally:
             self._permissions.remove(permission)
+        return None
 
     def ask_permission(self, permission: OpenPermission, handler: AsyncHandler) -> None:
         """Start the handler of a permission request; called in the read loop."""

@@ -7,10 +7,21 @@ they are made.
 from __future__ import annotations
 
 import enum
+import threading
 import types
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ForwardRef,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import attrs
 
@@ -96,10 +107,14 @@ class Field:
 
 
 def _hints(cls: type[WireObject]) -> dict[str, Any]:
-    """Return the annotations of a class if they are texts (``from __future__ import``), else nothing."""
-    if any(isinstance(attribute.type, str) for attribute in attrs.fields(cls)):
+    """Return the annotations of a class if texts are in them (``from __future__ import``), else nothing."""
+    if any(_has_text(attribute.type) for attribute in attrs.fields(cls)):
         return get_type_hints(cls, include_extras=True)
     return {}
+
+
+def _has_text(kind: Any) -> bool:
+    return isinstance(kind, (str, ForwardRef)) or any(map(_has_text, get_args(kind)))
 
 
 def _fields(cls: type[WireObject]) -> list[Field]:
@@ -221,6 +236,40 @@ class ObjectNode(Node):
 
     def refuse(self, value: Any) -> SchemaError:
         return SchemaError((), f"expected an instance of {self.cls.__name__}, got {describe(value)}")
+
+
+class LaterNode(Node):
+    """A class within itself, whose node is still being made."""
+
+    expected = "an object"
+
+    def __init__(self, cls: type[WireObject]) -> None:
+        self.cls = cls
+
+    def _make_take(self) -> Take:
+        cls = self.cls
+
+        def take(value: Any, _: Any = None) -> Any:
+            return object_node(cls).take(value)
+
+        return take
+
+    def _make_put(self) -> Put:
+        cls = self.cls
+        return lambda value: object_node(cls).put(value)
+
+    def read(self, value: Any, path: WirePath, report: Report) -> Any:
+        return object_node(self.cls).read(value, path, report)
+
+
+class _Making(threading.local):
+    """The classes whose nodes this thread is making."""
+
+    def __init__(self) -> None:
+        self.classes: set[type[WireObject]] = set()
+
+
+_making = _Making()
 
 
 class UnionNode(Node):
@@ -372,8 +421,10 @@ def node_for(kind: Any) -> Node:
     """
     node = _nodes.get(kind)
     if node is None:
-        # Two threads may make the same node: one of the two is kept, and the other does no harm.
-        node = _nodes.setdefault(kind, _make_node(*_strip(kind)))
+        node = _make_node(*_strip(kind))
+        if not isinstance(node, LaterNode):
+            # Two threads may make the same node: one of the two is kept, and the other does no harm.
+            node = _nodes.setdefault(kind, node)
     return node
 
 
@@ -392,7 +443,13 @@ def _make_node(kind: Any, notes: tuple[Any, ...]) -> Node:
         item = get_args(kind)[1]
         return MapNode(node_for(item))
     if isinstance(kind, type) and issubclass(kind, WireObject):
-        return object_node(kind)
+        if kind in _making.classes:
+            return LaterNode(kind)
+        _making.classes.add(kind)
+        try:
+            return object_node(kind)
+        finally:
+            _making.classes.discard(kind)
     raise TypeError(f"{kind!r} is no type of the protocol")
 
 

@@ -26,6 +26,8 @@ from trio_acp.cli import main
         (["prompt", "--startup-timeout", "soon", "hi"], "'soon' is not a number of seconds above 0"),
         (["prompt", "--startup-timeout", "nan", "hi"], "'nan' is not a number of seconds above 0"),
         (["inspect"], "the following arguments are required: --agent"),
+        (["check", "--agent", "x", "--json", "/no/such/place/f"], "'/no/such/place/f' cannot be written"),
+        (["fuzz", "--agent", "x", "--failure", "/"], "argument --failure: '/' is a directory"),
     ],
 )
 def test_wrong_usage_is_status_2(

@@ -151,6 +151,19 @@ async def test_a_failure_is_small_is_kept_and_is_found_again(tmp_path: pathlib.P
     assert fixed.returncode == 0
 
 
+@pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="needs a file that is always full")
+@pytest.mark.parametrize("option", ["--json", "--failure"])
+async def test_a_failure_is_told_though_its_file_cannot_be_written(
+    tmp_path: pathlib.Path, option: str
+) -> None:
+    done = await run_command(
+        "fuzz", "--agent", f"{TINY} bad", "--seconds", "20", option, "/dev/full", cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert "W4: the agent ended the connection" in done.stdout
+    assert "No space left" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["check", "fuzz"])
 async def test_an_agent_that_cannot_be_started_is_told_shortly(tmp_path: pathlib.Path, command: str) -> None:
     done = await run_command(command, "--agent", "/no/such/agent", cwd=tmp_path)
@@ -159,8 +172,9 @@ async def test_an_agent_that_cannot_be_started_is_told_shortly(tmp_path: pathlib
     assert "/no/such/agent" in done.stderr
 
 
-async def test_a_file_that_is_no_failure_is_refused(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "f.json").write_text("{}")
+@pytest.mark.parametrize("content", [b"{}", b"no JSON", b"\xff"])
+async def test_a_file_that_is_no_failure_is_refused(tmp_path: pathlib.Path, content: bytes) -> None:
+    (tmp_path / "f.json").write_bytes(content)
     done = await run_command("fuzz", "--agent", TINY, "--replay", "f.json", cwd=tmp_path)
     assert done.returncode == 1
     assert "this is no failure that `trio-acp fuzz` has written" in done.stderr

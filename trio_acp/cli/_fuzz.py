@@ -89,7 +89,7 @@ async def _run_fuzz(settings: FuzzSettings, directory: str, out: TextIO) -> bool
 
     ignore = NOT_DEMANDED.union(settings.ignore)
     if settings.replay is not None:
-        kept = Failure.from_json(json.loads(await trio.Path(settings.replay).read_text(encoding="utf-8")))
+        kept = _read_failure(await trio.Path(settings.replay).read_bytes())
         failure = await play_steps(
             connect,
             kept.steps,
@@ -116,19 +116,30 @@ async def _run_fuzz(settings: FuzzSettings, directory: str, out: TextIO) -> bool
         "seed": settings.seed,
         "failure": None if failure is None else failure.to_json(),
     }
-    _write_json(settings.json, summary)
     if failure is None:
         out.write(f"{plural(programs, 'program')}, seed {settings.seed}: nothing broke\n")
+        _write_json(settings.json, summary)
         return True
     out.write(f"broken after {plural(programs, 'program')}, seed {settings.seed}\n")
     out.write(f"{failure.rule}: {one_line(failure.what)}\n")
     for step in failure.steps:
         out.write(f"  {one_line(json.dumps(step))}\n")
     out.writelines(f"{one_line(line)}\n" for line in failure.transcript)
+    # Told before: a file that cannot be written must not take the failure with it.
+    out.flush()
+    _write_json(settings.json, summary)
     if settings.replay is None:
         _write_json(settings.failure, failure.to_json())
         out.write(f"kept in {settings.failure}; play it again with --replay {settings.failure}\n")
     return False
+
+
+def _read_failure(text: bytes) -> Failure:
+    try:
+        value: Any = json.loads(text)
+    except ValueError:
+        value = None
+    return Failure.from_json(value)
 
 
 def _write_json(path: str | None, value: Any) -> None:

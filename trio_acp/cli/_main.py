@@ -192,6 +192,7 @@ def _parser() -> argparse.ArgumentParser:
     fuzz.add_argument(
         "--failure",
         metavar="FILE",
+        type=_report_file,
         default="acp-fuzz-failure.json",
         help="where to keep a failure (default: acp-fuzz-failure.json)",
     )
@@ -255,7 +256,7 @@ def _add_trial(parser: argparse.ArgumentParser, *, required: bool) -> None:
         default=30.0,
         help="how long the agent may take to answer (default: 30)",
     )
-    parser.add_argument("--json", metavar="FILE", help="write a report in JSON")
+    parser.add_argument("--json", metavar="FILE", type=_report_file, help="write a report in JSON")
 
 
 def _command(text: str) -> list[str]:
@@ -279,6 +280,15 @@ def _directory(text: str) -> str:
     if not os.path.isdir(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a directory")
     return os.path.abspath(text)
+
+
+def _report_file(text: str) -> str:
+    # Before minutes of work whose result would be lost.
+    if os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is a directory; name a file in it")
+    if not os.path.isdir(os.path.dirname(os.path.abspath(text))):
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be written: there is no such directory")
+    return text
 
 
 def _seconds(text: str) -> float:

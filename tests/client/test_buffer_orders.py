@@ -12,18 +12,13 @@ from hypothesis import strategies as st
 
 from trio_acp.client._buffers import TurnBuffer
 
-ACTIONS: Final = [
-    "let others run",
-    "let all others run",
-    "take one",
-    "take all",
-    "cancel",
-    "finish",
-    "release",
-    "drop",
-]
+OFTEN: Final = ["let others run", "let all others run", "take one", "take one", "take all"]
+SELDOM: Final = ["cancel", "finish", "release", "drop"]
 
-programs = st.lists(st.tuples(st.just("put"), st.integers(1, 60)) | st.sampled_from(ACTIONS), max_size=40)
+puts = st.tuples(st.just("put"), st.integers(1, 60))
+programs = st.lists(
+    puts | st.sampled_from(OFTEN) | puts | st.sampled_from([*OFTEN, *SELDOM]), min_size=5, max_size=40
+)
 
 
 class World:

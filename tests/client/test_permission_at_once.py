@@ -48,6 +48,35 @@ async def test_a_plain_function_decides_without_a_task_in_the_context_of_the_tur
     assert seen == [("of the opener", False)]
 
 
+async def test_what_a_plain_function_sets_in_its_context_no_other_call_sees(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """In a turn and outside of one, as for a handler that is a task."""
+    variable = contextvars.ContextVar[int]("variable", default=0)
+    seen: list[int] = []
+
+    def handler(request: PermissionRequest) -> Selected:
+        seen.append(variable.get())
+        variable.set(1)
+        return Selected("yes")
+
+    async def script(wire: Wire) -> None:
+        await wire.new_session()
+        prompt = await wire.prompt()
+        for _ in range(2):
+            assert await wire.answer(await wire.ask_permission()) == select("yes")
+        await wire.end(prompt, "end_turn")
+        for _ in range(2):
+            assert await wire.answer(await wire.ask_permission()) == select("yes")
+
+    async with Scene(script, AcpOptions(on_permission=handler)) as (agent, _wire):
+        session = await agent.new_session()
+        async with session.prompt("x") as turn:
+            await turn.wait()
+        await trio.sleep(1)
+    assert seen == [0, 0, 0, 0]
+
+
 class Rule:
     """A handler with a state."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -388,7 +389,8 @@ class ClientConnection:
     def _ask_at_once(self, permission: OpenPermission, handler: PermissionHandler) -> AsyncHandler | None:
         """Have a plain function decide a permission request that belongs to no turn."""
         try:
-            return permission.ask_at_once(handler)
+            # In a copy: what the function sets must not stay with the read loop.
+            return contextvars.copy_context().run(permission.ask_at_once, handler)
         except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             permission.answer(Reject(reason="handler failed"))
             if isinstance(error, Exception):

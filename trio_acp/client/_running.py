@@ -286,7 +286,8 @@ class RunningTurn:
         self._permissions.append(permission)
         self.active()
         try:
-            return self.context.run(permission.ask_at_once, handler)
+            # A copy, as a task has one: what the function sets is no other handler's.
+            return self.context.copy().run(permission.ask_at_once, handler)
         except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             permission.answer(Reject(reason="handler failed"))
             self.callback_failed(error)

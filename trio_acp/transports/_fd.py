@@ -21,7 +21,10 @@ assert not TYPE_CHECKING or sys.platform != "win32"
 __all__ = ["FdReceiveStream", "FdSendStream", "widen"]
 
 RECEIVE_BYTES = 64 * 1024
-"""Read at once: the default capacity of a pipe on Linux. More was measured, and is not faster."""
+"""Read at once by default: the default capacity of a pipe on Linux."""
+
+BUFFER_BYTES = 256 * 1024
+"""Most that is read at once, and what a stream that was read from keeps for it."""
 
 
 def bytes_available(fd: int) -> int:
@@ -50,6 +53,10 @@ class FdReceiveStream(trio.abc.ReceiveStream):
         self._fd = fd
         self._busy = Busy("another task is already receiving from this stream")
         self._remaining: int | None = None
+        self._buffer = bytearray()
+        """Where the system puts what is read, from the first read on. A new one for each read, for as much as
+        there might be, is mapped into memory, shrunk to what there was, and unmapped: a few system calls and
+        page faults, which take longer than copying what was read."""
         self._drained = False
         """The last read took all that there was."""
         self.last_activity: float | None = None
@@ -60,7 +67,7 @@ class FdReceiveStream(trio.abc.ReceiveStream):
         A cancelled call has taken nothing.
 
         Args:
-            max_bytes: at most this many; by default 64 KiB.
+            max_bytes: at most this many, and at most 256 KiB; by default 64 KiB.
 
         Raises:
             trio.ClosedResourceError: this stream is, or meanwhile was, closed on this side.
@@ -79,12 +86,12 @@ class FdReceiveStream(trio.abc.ReceiveStream):
                     self._drained = False
                     waited = await self._readable()
                     continue
-                size = RECEIVE_BYTES if max_bytes is None else max_bytes
+                size = RECEIVE_BYTES if max_bytes is None else min(max_bytes, BUFFER_BYTES)
                 if self._remaining is not None:
                     size = min(size, self._remaining)
                 try:
                     # With nothing remaining the size is 0: an empty read, the end.
-                    data = os.read(self._fd, size)
+                    data = self._read(size)
                 except BlockingIOError:
                     waited = await self._readable()
                     continue
@@ -101,6 +108,12 @@ class FdReceiveStream(trio.abc.ReceiveStream):
                     # each message of a conversation. Shielded, or a cancellation would lose the data.
                     await trio.lowlevel.cancel_shielded_checkpoint()
                 return data
+
+    def _read(self, size: int) -> bytes:
+        if len(self._buffer) < size:
+            self._buffer = bytearray(size)
+        with memoryview(self._buffer) as buffer, buffer[:size] as room:
+            return bytes(room[: os.readv(self._fd, [room])])
 
     async def _readable(self) -> bool:
         try:

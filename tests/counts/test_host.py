@@ -187,6 +187,18 @@ async def test_a_permission_request_is_one_task_of_one_step_and_one_write() -> N
         await turn.wait()
 
 
+async def test_permission_requests_that_come_at_once_are_a_task_of_one_step_for_each() -> None:
+    async with host(on_permission=permit) as (wire, (session,)), session.prompt("go") as turn:
+        (prompt,) = await wire.receive()
+        for _ in range(10):  # Trio tosses a coin for the order in which tasks begin
+            with counted() as counters:
+                await ask(wire, 50, 0)
+            assert (counters.tasks, counters.steps_of["_run"]) == (50, 50)
+            assert len(await wire.receive()) == 50
+        wire.send({"id": prompt["id"], "result": {"stopReason": "end_turn"}})
+        await turn.wait()
+
+
 async def test_a_permission_that_a_plain_function_decides_is_no_task_and_no_step_more() -> None:
     def rule(request: PermissionRequest) -> Selected:
         return Selected(request.options[0].option_id)

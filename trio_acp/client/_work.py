@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, final
@@ -21,11 +22,13 @@ class Handlers:
         line: the order in which they begin.
     """
 
-    __slots__ = ("_line", "_scopes")
+    __slots__ = ("_line", "_scopes", "_waiting")
 
     def __init__(self, line: Line) -> None:
         self._line = line
         self._scopes: set[trio.CancelScope] = set()
+        self._waiting: deque[tuple[Ticket, trio.CancelScope, Callable[[], Awaitable[object]]]] = deque()
+        """What the tasks that have not begun will do, one for each."""
 
     def __len__(self) -> int:
         return len(self._scopes)
@@ -48,9 +51,13 @@ class Handlers:
             scope = trio.CancelScope()
             task = partial(_run_in, scope, task)
         self._scopes.add(scope)
-        start_soon(self._run, self._line.take(), scope, task)
+        self._waiting.append((self._line.take(), scope, task))
+        start_soon(self._run)
 
-    async def _run(self, place: Ticket, scope: trio.CancelScope, task: Callable[[], Awaitable[Any]]) -> None:
+    async def _run(self) -> None:
+        # Trio begins new tasks in any order. These are all alike, so whichever begins first does what came
+        # first: none has to wait for another, which with a thousand at once would be as many passes.
+        place, scope, task = self._waiting.popleft()
         await place.begin()
         try:
             # Up to its first checkpoint this comes before everything behind it in the line.

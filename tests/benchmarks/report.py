@@ -22,9 +22,10 @@ NAMES = {"trio_acp": "trio_acp", "sdk": "Python SDK", "node": "TypeScript SDK"}
 LIMITS = ("read", "split", "decode", "trio")
 
 
-def _time(seconds: float | None) -> str:
+def _time(results: Results, name: str, contender: str) -> str:
+    seconds = cost(results, name, contender)
     if seconds is None:
-        return "fails"
+        return "fails" if (name, contender) in results else "-"
     if seconds >= 0.01:
         return f"{seconds * 1e3:.0f} ms"
     return f"{seconds * 1e6:.2f} µs" if seconds < 1e-4 else f"{seconds * 1e6:.0f} µs"
@@ -43,15 +44,13 @@ def table(results: Results, names: Iterable[str]) -> list[list[str]]:
     rows: list[list[str]] = []
     for name in names:
         workload = WORKLOADS[name]
-        row = [f"{name} {workload.title}, one {workload.unit}", _time(cost(results, name, "trio_acp"))]
+        row = [f"{name} {workload.title}, one {workload.unit}", _time(results, name, "trio_acp")]
         for contender in ("sdk", "node"):
             times = ratio(results, name, contender)
-            row.append(_time(cost(results, name, contender)))
+            row.append(_time(results, name, contender))
             row.append("-" if times is None else f"{times:.2f}")
-        limits = [
-            f"{limit} {_time(cost(results, name, limit))}" for limit in LIMITS if limit in workload.contenders
-        ]
-        rows.append([*row, ", ".join(limits), _memory(results, name)])
+        limits = [f"{limit} {_time(results, name, limit)}" for limit in LIMITS if (name, limit) in results]
+        rows.append([*row, ", ".join(limits) or "-", _memory(results, name)])
     return rows
 
 

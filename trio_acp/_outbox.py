@@ -8,6 +8,8 @@ from typing import Final, final
 
 import trio
 
+from ._pacing import Pacer
+
 __all__ = ["Outbox"]
 
 OUTBOX_SOFT_BYTES: Final = 1024 * 1024
@@ -39,12 +41,14 @@ class Outbox:
         size: bytes that wait to be written.
         held: what is queued now is written when this step of the scheduler ends: see `hold`.
         error: why nothing can be written any more; None while it can.
+        pacer: counts what tasks send without letting others run.
         progress: where tasks park until something was written, or cannot be written any more.
     """
 
     size: int
     held: bool
     error: BaseException | None
+    pacer: Pacer
     progress: trio.lowlevel.ParkingLot
 
     def __init__(
@@ -62,6 +66,7 @@ class Outbox:
         self.size = 0
         self.held = False
         self.error = None
+        self.pacer = Pacer()
         self.progress = trio.lowlevel.ParkingLot()
         self.allow_direct_writes()
 
@@ -114,6 +119,8 @@ class Outbox:
         effect while the writer waits for the peer to read.
         """
         self.held = self._send_nowait is not None
+        # A step begins, so other tasks have just had their turn.
+        self.pacer.restart()
 
     def release(self) -> None:
         """Write what was kept since `hold`; what the stream does not take now is left to the writer."""

@@ -46,7 +46,6 @@ from ._errors import (
 from ._incoming import IncomingRequest as IncomingRequest
 from ._incoming import error_for_wire as error_for_wire
 from ._outbox import Outbox
-from ._pacing import Pacer
 
 __all__ = ["Dispatcher", "IncomingRequest", "OnWire", "Peer", "error_for_wire"]
 
@@ -136,7 +135,7 @@ class Peer:
         """What waits to be written."""
         self._untapped: deque[tuple[bytes | bytearray, Any]] = deque()
         """Frames that were made and have still to be shown to the tap: when they are queued."""
-        self._pacer = Pacer()
+        self._pacer = self.outbox.pacer
         self.input_ended: trio.Event = trio.Event()
         """Set when nothing more can arrive and the reason is known."""
         self._input_ending = False

@@ -70,6 +70,24 @@ async def test_updates_in_a_row_and_the_answer_behind_them_are_one_write_and_no_
     assert (counters.tasks, counters.steps, writes) == (1, 4, 1)
 
 
+async def test_turns_long_after_each_other_are_one_write_each_and_no_step_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    time = 0.0
+    monkeypatch.setattr("trio_acp._pacing.perf_counter", lambda: time)
+    async with agent(10) as (wire, session_id):
+        for number in range(2, 20):
+            time += 1
+            writes = wire.near.calls.writes
+            params = {"sessionId": session_id, "prompt": [{"type": "text", "text": "go"}]}
+            wire.send({"id": number, "method": "session/prompt", "params": params})
+            with counted() as counters:
+                await trio.testing.wait_all_tasks_blocked()
+            assert (counters.tasks, counters.steps) == (1, 4)
+            assert wire.near.calls.writes - writes == 1
+            assert len(await wire.receive()) == 11
+
+
 async def test_a_hundred_updates_more_are_a_step_of_the_turn_and_a_write_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

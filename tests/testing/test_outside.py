@@ -182,3 +182,35 @@ def test_programs_are_made_from_their_seed_alone() -> None:
 def test_a_file_that_holds_something_else_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="failure"):
         Failure.from_json(value)
+
+
+def kept(step: Any) -> dict[str, Any]:
+    return Failure([step], "W4", "what", []).to_json()
+
+
+def test_every_program_can_be_kept() -> None:
+    for seed in range(300):
+        for step in make_steps(random.Random(seed)):
+            assert Failure.from_json(kept(step)).steps == [step]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        *(
+            "new",
+            {},
+            [],
+            ["dance"],
+            ["new", 1],
+            ["prompt"],
+            ["prompt", "1"],
+            ["prompt", True],
+            ["prompt", 1, 2],
+        ),
+        *(["wait", -1], ["wait", 1e9], ["line", "\u20ac"], ["unknown", 1], ["answer", []], [["new"]]),
+    ],
+)
+def test_a_program_with_a_step_that_is_none_is_refused_not_played_in_part(step: Any) -> None:
+    with pytest.raises(ValueError, match="no failure"):
+        Failure.from_json(kept(step))

@@ -86,7 +86,10 @@ class Failure:
         try:
             if value["acpFuzzFailure"] != FAILURE_VERSION:
                 raise ValueError("this failure was written by another version")
-            return cls(list(value["steps"]), value["rule"], value["what"], list(value["transcript"]))
+            steps = list(value["steps"])
+            if not all(map(_is_step, steps)):
+                raise TypeError
+            return cls(steps, value["rule"], value["what"], list(value["transcript"]))
         except (KeyError, TypeError):
             raise ValueError("this is no failure that `trio-acp fuzz` has written") from None
 
@@ -134,6 +137,25 @@ def _make_step(choose: random.Random) -> Step:
             return [kind, choose.choice([None, 0, 1, "1", "never"])]
         case _:
             return [kind]
+
+
+_ARGUMENTS: Final[dict[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("prompt", "cancel", "withdraw", "mode"), lambda value: type(value) is int),
+    "wait": lambda value: type(value) in (int, float) and 0 <= value <= 1,
+    "line": lambda value: type(value) is str and all(ord(character) < 256 for character in value),
+    "unknown": lambda value: type(value) is str,
+    "answer": lambda value: value is None or type(value) in (int, str),
+}
+"""What a step has behind its name; the others have nothing there."""
+
+
+def _is_step(step: Any) -> bool:
+    match step:
+        case ["initialize" | "new"]:
+            return True
+        case [str(kind), argument] if kind in _ARGUMENTS:
+            return _ARGUMENTS[kind](argument)
+    return False
 
 
 def _hostile_line(choose: random.Random) -> bytes:

@@ -155,7 +155,8 @@ def _is_step(step: Any) -> bool:
             return True
         case [str(kind), argument] if kind in _ARGUMENTS:
             return _ARGUMENTS[kind](argument)
-    return False
+        case _:
+            return False
 
 
 def _hostile_line(choose: random.Random) -> bytes:

@@ -201,11 +201,12 @@ async def test_a_line_for_the_shell_is_said_to_be_one() -> None:
     assert "outputByteLimit" not in created
 
 
+@pytest.mark.parametrize("kill", [{}, WireError(-32603, "it ended in this moment")])
 @pytest.mark.parametrize("status", [{"exitCode": None, "signal": "SIGKILL"}, None])
 async def test_a_command_that_takes_too_long_is_killed_and_then_read(
-    status: Any, autojump_clock: trio.testing.MockClock
+    status: Any, kill: Any, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """F3"""
+    """F3: what it wrote is read also where the client refuses to kill it."""
 
     async def handler(ctx: PromptContext) -> CommandResult:
         return await ctx.execute("sleep", "100", timeout=5)
@@ -213,7 +214,7 @@ async def test_a_command_that_takes_too_long_is_killed_and_then_read(
     script = answering(
         terminal__create={"terminalId": "t1"},
         terminal__wait_for_exit=HOLD,
-        terminal__kill={},
+        terminal__kill=kill,
         terminal__output={"output": "so far", "truncated": False, "exitStatus": status},
         terminal__release={},
     )
@@ -228,26 +229,6 @@ async def test_a_command_that_takes_too_long_is_killed_and_then_read(
         "terminal/output",
         "terminal/release",
     ]
-
-
-async def test_what_a_command_wrote_until_its_time_was_up_is_kept_where_the_client_does_not_kill(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    """F3"""
-
-    async def handler(ctx: PromptContext) -> CommandResult:
-        return await ctx.execute("sleep", "100", timeout=5)
-
-    script = answering(
-        terminal__create={"terminalId": "t1"},
-        terminal__wait_for_exit=HOLD,
-        terminal__kill=WireError(-32603, "it ended in this moment"),
-        terminal__output={"output": "so far", "truncated": False},
-        terminal__release={},
-    )
-    result, client = await run(handler, script)
-    assert result == CommandResult("so far", None, None, timed_out=True)
-    assert client.methods()[-2:-1] == ["terminal/release"]
 
 
 async def test_a_terminal_is_streamed_while_it_runs(autojump_clock: trio.testing.MockClock) -> None:

@@ -1,6 +1,6 @@
 """Wire classes of an application's own that contain themselves (W3, W7)."""
 
-from typing import Any, Optional
+from typing import Any, ClassVar, Optional
 
 import attrs
 import pytest
@@ -24,6 +24,71 @@ class Task(WireObject):
 class Broken(WireObject):
     again: Optional["Broken"] = None
     number: complex = 0j
+
+
+def shout(value: str) -> str:
+    return value.upper()
+
+
+@attrs.define(repr=False, eq=False)
+class Loose(WireObject):
+    anything: Any | None = None
+
+
+@attrs.define(repr=False, eq=False)
+class Converted(WireObject):
+    name: str = attrs.field(converter=shout)
+
+
+@attrs.define(repr=False, eq=False)
+class Ruled(WireObject):
+    name: str = attrs.field(validator=attrs.validators.max_len(3))
+
+
+@attrs.define(repr=False, eq=False)
+class Prepared(WireObject):
+    name: str
+    made: ClassVar[list[object]] = []
+
+    def __attrs_pre_init__(self) -> None:
+        self.made.append(self)
+
+
+@attrs.define(repr=False, eq=False)
+class Finished(WireObject):
+    name: str
+
+    def __attrs_post_init__(self) -> None:
+        self.name += "!"
+
+
+@attrs.define(repr=False, eq=False)
+class Written(WireObject):
+    name: str
+
+    def __init__(self, name: str, meta: Any = None) -> None:
+        self.__attrs_init__(f"written {name}", meta=meta)  # type: ignore[attr-defined]
+
+
+@attrs.define(repr=False, eq=False, on_setattr=attrs.setters.NO_OP)
+class Watched(WireObject):
+    name: str
+    seen: ClassVar[list[str]] = []
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self.seen.append(name)
+        super().__setattr__(name, value)
+
+
+@attrs.define(repr=False, eq=False)
+class Counted(WireObject):
+    name: str
+    made: ClassVar[list[object]] = []
+
+    def __new__(cls, *_: Any, **__: Any) -> "Counted":
+        made = super().__new__(cls)
+        cls.made.append(made)
+        return made
 
 
 TREE: dict[str, Any] = {
@@ -62,3 +127,36 @@ def test_such_a_class_may_be_that_of_an_extension_method_and_what_cannot_travel_
         with pytest.raises(TypeError, match="complex"):
             extensions.method("_x/broken", Broken)
     assert [*extensions] == ["_x/task"]
+
+
+@pytest.mark.parametrize(
+    ("cls", "name"),
+    [
+        (Converted, "BOB"),
+        (Ruled, "bob"),
+        (Prepared, "bob"),
+        (Finished, "bob!"),
+        (Written, "written bob"),
+        (Watched, "bob"),
+        (Counted, "bob"),
+    ],
+)
+def test_what_such_a_class_does_when_one_is_made_is_done(cls: Any, name: str) -> None:
+    seen: list[object] = next((vars(cls)[each] for each in ("made", "seen") if each in vars(cls)), [])
+    seen.clear()
+    one = structure(cls, {"name": "bob", "mine": 1})
+    assert (one.name, one.meta, one.extra) == (name, None, {"mine": 1})
+    if cls is Watched:
+        assert "name" in seen
+    elif "made" in vars(cls):
+        assert seen == [one]
+
+
+def test_the_rules_of_such_a_class_are_kept() -> None:
+    assert "must be <= 3" in error_of(Ruled, {"name": "robert"})
+    assert error_of(list[Ruled], [{"name": "robert"}]).startswith("list: [0]: Length of")
+
+
+@pytest.mark.parametrize("value", [None, 1, [{"a": None}]])
+def test_a_field_of_such_a_class_may_hold_any_json_or_null(value: object) -> None:
+    assert structure(Loose, {"anything": value}).anything == value

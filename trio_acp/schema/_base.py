@@ -194,6 +194,7 @@ class OpenUnion:
             ``extra``.
         unknown_as_default: Whether an object with an unknown tag is read as the default class where it fits.
         bare: Members that also occur outside the union, where they carry no tag.
+        usual: The tag of the member that most values are, if there is one.
     """
 
     name: str
@@ -203,6 +204,7 @@ class OpenUnion:
     default_tags: frozenset[str] = frozenset()
     unknown_as_default: bool = False
     bare: frozenset[type[WireObject]] = frozenset()
+    usual: str | None = None
 
 
 _open_unions: dict[frozenset[Any], OpenUnion] = {}
@@ -217,6 +219,7 @@ def open_union(
     default_tags: tuple[str, ...] = (),
     unknown_as_default: bool = False,
     bare: tuple[type[WireObject], ...] = (),
+    usual: str | None = None,
 ) -> None:
     """Say how the members of a union type are told apart; called once, next to the union's definition.
 
@@ -230,6 +233,7 @@ def open_union(
         default_tags: Tags that nevertheless mean ``default``.
         unknown_as_default: Read unknown tags as ``default`` where the object fits it.
         bare: Members that also occur outside the union, without a tag.
+        usual: The tag of the member that most values are: it is decoded in place.
     """
     attribute = snake_case(key)
     classes = [member for member in alias.__args__ if member is not UnknownVariant]
@@ -241,6 +245,7 @@ def open_union(
         default_tags=frozenset(default_tags),
         unknown_as_default=unknown_as_default,
         bare=frozenset(bare),
+        usual=usual,
     )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ._base import Leniency
 from ._errors import SchemaError, WirePath, format_path
-from ._leaves import Misfit, Node, Put, Report, Take, describe, take_optional_str, take_str
+from ._leaves import Node, Put, Report, describe
+from ._source import Misfit, Source
 
 __all__ = [
     "MAX_LENIENCIES",
@@ -36,15 +37,9 @@ class OptionalNode(Node):
         self.inner = inner
         self.expected = f"{inner.expected} or null"
 
-    def _make_take(self) -> Take:
-        take_inner = self.inner.take
-        if take_inner is take_str:
-            return take_optional_str
-
-        def take(value: Any, _: Any = None) -> Any:
-            return None if value is None else take_inner(value)
-
-        return take
+    def write(self, source: Source, level: int) -> None:
+        with source.block(f"if v{level} is not None:"):
+            self.inner.write(source, level)
 
     def _make_put(self) -> Put:
         put_inner = self.inner.put
@@ -67,15 +62,14 @@ class ListNode(Node):
         self.item = item
         self.skip_invalid = skip_invalid
 
-    def _make_take(self) -> Take:
-        take_item = self.item.take
-
-        def take(value: Any, _: Any = None) -> Any:
-            if value.__class__ is not list:
-                raise Misfit
-            return [take_item(each) for each in value]
-
-        return take
+    def write(self, source: Source, level: int) -> None:
+        value, item, items = f"v{level}", f"v{level + 1}", f"r{level}"
+        source.line(f"if {value}.__class__ is not list: raise Misfit")
+        source.line(f"{items} = []")
+        with source.block(f"for {item} in {value}:"):
+            self.item.write(source, level + 1)
+            source.line(f"{items}.append({item})")
+        source.line(f"{value} = {items}")
 
     def _make_put(self) -> Put:
         put_item = self.item.put
@@ -115,15 +109,14 @@ class MapNode(Node):
     def __init__(self, item: Node) -> None:
         self.item = item
 
-    def _make_take(self) -> Take:
-        take_item = self.item.take
-
-        def take(value: Any, _: Any = None) -> Any:
-            if value.__class__ is not dict:
-                raise Misfit
-            return {key: take_item(each) for key, each in value.items()}
-
-        return take
+    def write(self, source: Source, level: int) -> None:
+        value, item, items, key = f"v{level}", f"v{level + 1}", f"r{level}", f"k{level}"
+        source.line(f"if {value}.__class__ is not dict: raise Misfit")
+        source.line(f"{items} = {{}}")
+        with source.block(f"for {key}, {item} in {value}.items():"):
+            self.item.write(source, level + 1)
+            source.line(f"{items}[{key}] = {item}")
+        source.line(f"{value} = {items}")
 
     def _make_put(self) -> Put:
         put_item = self.item.put
@@ -156,10 +149,10 @@ class ChoiceNode(Node):
         self.choices = choices
         self.expected = " or ".join(dict.fromkeys(choice.expected for choice in choices))
 
-    def _make_take(self) -> Take:
+    def write(self, source: Source, level: int) -> None:
         takes = [choice.take for choice in self.choices]
 
-        def take(value: Any, _: Any = None) -> Any:
+        def take(value: Any) -> Any:
             for take_choice in takes:
                 try:
                     return take_choice(value)
@@ -167,7 +160,7 @@ class ChoiceNode(Node):
                     continue
             raise Misfit
 
-        return take
+        source.line(f"v{level} = {source.bind(take)}(v{level})")
 
     def _make_put(self) -> Put:
         puts = [choice.put for choice in self.choices]

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from ._base import Leniency, UnknownVariant, WireObject
 from ._errors import SchemaError
 from ._leaves import Put, Take
-from ._nodes import node_for
-from .content import TextContent
+from ._nodes import UnionNode, node_for
 from .methods import METHODS
-from .updates import AgentMessageChunk, AgentThoughtChunk, SessionUpdate, UserMessageChunk
+from .updates import SessionUpdate
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -105,43 +104,16 @@ def unstructure(value: object, as_type: Any = None) -> Any:
         raise SchemaError(error.path, error.reason, _subject(as_type)) from None
 
 
-def structure_update(raw: object, report: list[Leniency] | None = None) -> SessionUpdate:
+def structure_update(raw: Any, report: list[Leniency] | None = None) -> SessionUpdate:
     """Decode the ``update`` object of a ``session/update``: the fast door for the hot path.
 
     The arguments and errors are those of `structure`.
     """
     try:
-        update: SessionUpdate = _take_text_chunk(raw) or _take_update(raw)
+        update: SessionUpdate = _update_takes[raw["sessionUpdate"]](raw)
     except Exception:
         update = _read(SessionUpdate, raw, report)
     return update
-
-
-def _take_text_chunk(raw: Any) -> SessionUpdate | None:
-    """Decode a chunk that is nothing but text, with or without the id of its message; None for all else.
-
-    Most of what agents send has this shape. Written out it takes 0.8 us, by way of the nodes 1.3 us.
-    """
-    make = _CHUNKS.get(raw["sessionUpdate"])
-    if make is None:
-        return None
-    content = raw["content"]
-    if content.__class__ is not dict or len(content) != 2 or content["type"] != "text":
-        return None
-    text = content["text"]
-    if text.__class__ is not str or raw.__class__ is not dict:
-        return None
-    if len(raw) == 2:
-        return make(TextContent(text))
-    message_id = raw.get("messageId")
-    if len(raw) == 3 and message_id.__class__ is str:
-        return make(TextContent(text), message_id)
-    return None
-
-
-_CHUNKS: dict[str, type[AgentMessageChunk] | type[AgentThoughtChunk] | type[UserMessageChunk]] = {
-    chunk.session_update: chunk for chunk in (AgentMessageChunk, AgentThoughtChunk, UserMessageChunk)
-}
 
 
 def unstructure_update(update: SessionUpdate) -> dict[str, Any]:
@@ -153,8 +125,8 @@ def unstructure_update(update: SessionUpdate) -> dict[str, Any]:
     return cast("dict[str, Any]", unstructure(update, SessionUpdate))
 
 
-_update_node = node_for(SessionUpdate)
-_take_update = _update_node.take
+_update_node = cast(UnionNode, node_for(SessionUpdate))
+_update_takes = _update_node.takes
 
 
 def get_converter(converter: Converter | None = None) -> Converter:

@@ -1,54 +1,47 @@
 """Strict checks of JSON scalars: nothing is coerced, and true is no number.
 
 A node has three sides. ``take`` decodes what is exactly right and raises `Misfit`, or whatever else comes of
-it, otherwise; it is the hot path. ``read`` decodes slowly, explains what does not fit, and honours the
-schema's leniency marks. ``put`` encodes, and refuses what the peer would refuse. ``take`` and ``put`` are
-made on first use, with all that they call bound, since most programs use few of the types, and most of these
-in one direction only.
+it, otherwise; it is the hot path, and compiled from source that the nodes write. ``read`` decodes slowly,
+explains what does not fit, and honours the schema's leniency marks. ``put`` encodes, and refuses what the
+peer would refuse. ``take`` and ``put`` are made on first use, with all that they call bound, since most
+programs use few of the types, and most of these in one direction only.
 """
 
 from __future__ import annotations
 
 import abc
 import enum
-import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from ._base import IntRange, Leniency, MinLength
 from ._errors import SchemaError, WirePath
+from ._source import Misfit, Source
 
 __all__ = [
     "ANY",
     "EnumNode",
     "Leaf",
-    "Misfit",
     "Node",
     "Put",
     "Report",
     "Take",
     "describe",
     "leaf_for",
-    "take_optional_str",
-    "take_str",
 ]
 
 MAX_SHOWN = 40
 """How many characters of a string an error message shows: enough to find it, and not the whole of a file."""
 
-Take: TypeAlias = Callable[..., Any]
-"""Decodes a value. A second argument, the type that cattrs hands in, is ignored."""
+Take: TypeAlias = Callable[[Any], Any]
+"""Decodes a value."""
 
 Put: TypeAlias = Callable[[Any], Any]
 """Encodes a value."""
 
 Report: TypeAlias = list[Leniency] | None
 """Where leniencies are noted, if anybody wants to know."""
-
-
-class Misfit(Exception):
-    """The fast path met something that the slow path has to look at. Never leaves this package."""
 
 
 class Node(abc.ABC):
@@ -63,7 +56,9 @@ class Node(abc.ABC):
     @cached_property
     def take(self) -> Take:
         """Decode what is exactly right."""
-        return self._make_take()
+        source = Source()
+        self.write(source, 0)
+        return source.compiled(self.expected)
 
     @cached_property
     def put(self) -> Put:
@@ -71,7 +66,8 @@ class Node(abc.ABC):
         return self._make_put()
 
     @abc.abstractmethod
-    def _make_take(self) -> Take: ...
+    def write(self, source: Source, level: int) -> None:
+        """Write down how `take` does it, within the decoder of whatever holds the value."""
 
     @abc.abstractmethod
     def _make_put(self) -> Put: ...
@@ -97,20 +93,21 @@ class Leaf(Node):
 
     Args:
         expected: What it is.
-        take: How it is decoded.
+        fits: What is true of one, in Python; ``{}`` stands for the value. Empty for anything.
         plain: Makes the plain JSON value of one that is almost right, such as a member of an enum.
     """
 
-    def __init__(self, expected: str, take: Take, plain: Put) -> None:
+    def __init__(self, expected: str, fits: str, plain: Put) -> None:
         self.expected = expected
-        self._take = take
+        self._fits = fits
         self._plain = plain
 
-    def _make_take(self) -> Take:
-        return self._take
+    def write(self, source: Source, level: int) -> None:
+        if self._fits:
+            source.line(f"if not ({self._fits.replace('{}', f'v{level}')}): raise Misfit")
 
     def _make_put(self) -> Put:
-        take = self._take
+        take = self.take
         plain = self._plain
         refuse = self.refuse
 
@@ -137,14 +134,9 @@ class EnumNode(Node):
         members: dict[Any, enum.Enum] = {member.value: member for member in kind}
         self.find: Callable[[Any, Any], Any] = members.get
 
-    def _make_take(self) -> Take:
-        find = self.find
-        check = self.base.take
-
-        def take(value: Any, _: Any = None) -> Any:
-            return find(check(value), value)
-
-        return take
+    def write(self, source: Source, level: int) -> None:
+        self.base.write(source, level)
+        source.line(f"v{level} = {source.bind(self.find)}(v{level}, v{level})")
 
     def _make_put(self) -> Put:
         return self.base.put
@@ -170,45 +162,6 @@ def describe(value: Any) -> str:
     return f"{type(value).__name__!r}, which is no JSON"
 
 
-def take_str(value: Any, _: Any = None) -> Any:
-    """Decode a string."""
-    if value.__class__ is str:
-        return value
-    raise Misfit
-
-
-def take_optional_str(value: Any, _: Any = None) -> Any:
-    """The same as `take_str`, or None: by far the most frequent of all optional fields."""
-    if value is None or value.__class__ is str:
-        return value
-    raise Misfit
-
-
-def _take_bool(value: Any, _: Any = None) -> Any:
-    if value.__class__ is bool:
-        return value
-    raise Misfit
-
-
-def _take_float(value: Any, _: Any = None) -> Any:
-    # An integer stays one, so that it is sent again as it came; it has to fit a double all the same.
-    if value.__class__ is float:
-        if math.isfinite(value):
-            return value
-    elif value.__class__ is int and -_LARGEST_DOUBLE <= value <= _LARGEST_DOUBLE:
-        return value
-    raise Misfit
-
-
-_LARGEST_DOUBLE = int(1.7976931348623157e308)
-
-
-def _take_object(value: Any, _: Any = None) -> Any:
-    if value.__class__ is dict:
-        return value
-    raise Misfit
-
-
 def _plain_str(value: Any) -> Any:
     """Members of string enums, and other subclasses of str, as str itself."""
     return str.__str__(value) if isinstance(value, str) else value
@@ -219,30 +172,24 @@ def _plain_int(value: Any) -> Any:
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _plain(value: Any, _: Any = None) -> Any:
+def _plain(value: Any) -> Any:
     return value
 
 
 def _int_leaf(bounds: IntRange) -> Leaf:
     low, high = bounds.minimum, bounds.maximum
-
-    def take(value: Any, _: Any = None) -> Any:
-        if value.__class__ is int and low <= value <= high:
-            return value
-        raise Misfit
-
-    return Leaf(f"an integer from {low} to {high}", take, _plain_int)
+    return Leaf(
+        f"an integer from {low} to {high}", f"{{}}.__class__ is int and {low} <= {{}} <= {high}", _plain_int
+    )
 
 
 def _min_length_leaf(bound: MinLength) -> Leaf:
     least = bound.minimum
-
-    def take(value: Any, _: Any = None) -> Any:
-        if value.__class__ is str and len(value) >= least:
-            return value
-        raise Misfit
-
-    return Leaf(f"a string of at least {least} character", take, _plain_str)
+    return Leaf(
+        f"a string of at least {least} character",
+        f"{{}}.__class__ is str and len({{}}) >= {least}",
+        _plain_str,
+    )
 
 
 def leaf_for(kind: Any, bound: Any = None) -> Node | None:
@@ -254,15 +201,20 @@ def leaf_for(kind: Any, bound: Any = None) -> Node | None:
     return _LEAVES.get(kind)
 
 
-ANY: Node = Leaf("any JSON", _plain, _plain)
+# An integer stays one, so that it is sent again as it came; it has to fit a double all the same.
+_FITS_DOUBLE = (
+    "{}.__class__ is float and -inf < {} < inf or {}.__class__ is int and -largest <= {} <= largest"
+)
+
+ANY: Node = Leaf("any JSON", "", _plain)
 """What is kept as it is."""
 
 _LEAVES: dict[Any, Node] = {
-    str: Leaf("a string", take_str, _plain_str),
-    bool: Leaf("true or false", _take_bool, _plain),
+    str: Leaf("a string", "{}.__class__ is str", _plain_str),
+    bool: Leaf("true or false", "{}.__class__ is bool", _plain),
     # For classes of extensions: those of the protocol give their bounds.
     int: _int_leaf(IntRange(-(2**63), 2**64 - 1)),
-    float: Leaf("a number", _take_float, _plain),
+    float: Leaf("a number", _FITS_DOUBLE, _plain),
     Any: ANY,
-    dict[str, Any]: Leaf("an object", _take_object, _plain),
+    dict[str, Any]: Leaf("an object", "{}.__class__ is dict", _plain),
 }

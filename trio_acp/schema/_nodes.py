@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import (
     TYPE_CHECKING,
@@ -47,11 +47,10 @@ from ._containers import (
     failure,
     record,
 )
-from ._decoders import make_decoder
+from ._decoders import write_object
 from ._errors import SchemaError, WirePath
 from ._leaves import (
     EnumNode,
-    Misfit,
     Node,
     Put,
     Report,
@@ -59,6 +58,7 @@ from ._leaves import (
     describe,
     leaf_for,
 )
+from ._source import Misfit, Source
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -159,18 +159,13 @@ class ObjectNode(Node):
         self.fields = _fields(cls)
         self.known = frozenset([field.wire for field in self.fields] + ([tag[0]] if tag else []))
 
-    def _make_take(self) -> Take:
-        take = make_decoder(self.cls, self.fields, None if self.tag is None else self.tag[0], self._unknown)
-        if self.tag is None or not self.strict_tag:
-            return take
-        key, expected = self.tag
-
-        def take_checked(value: Any, _: Any = None) -> Any:
-            if value.get(key, expected) != expected:
-                raise Misfit
-            return take(value)
-
-        return take_checked
+    def write(self, source: Source, level: int) -> None:
+        if source.is_deep:
+            source.line(f"v{level} = {source.bind(self.take)}(v{level})")
+            return
+        source.depth += 1
+        write_object(source, level, self.cls, self.fields, self.tag, self.strict_tag, self._unknown)
+        source.depth -= 1
 
     def _unknown(self, raw: dict[str, Any], path: WirePath) -> dict[str, Any]:
         extra = {key: value for key, value in raw.items() if key not in self.known}
@@ -246,13 +241,13 @@ class LaterNode(Node):
     def __init__(self, cls: type[WireObject]) -> None:
         self.cls = cls
 
-    def _make_take(self) -> Take:
+    def write(self, source: Source, level: int) -> None:
         cls = self.cls
 
-        def take(value: Any, _: Any = None) -> Any:
+        def take(value: Any) -> Any:
             return object_node(cls).take(value)
 
-        return take
+        source.line(f"v{level} = {source.bind(take)}(v{level})")
 
     def _make_put(self) -> Put:
         cls = self.cls
@@ -272,38 +267,46 @@ class _Making(threading.local):
 _making = _Making()
 
 
+class _MemberTakes(dict[Any, Take]):
+    """The decoder for each tag of a union, made when it is first asked for."""
+
+    def __init__(self, node: UnionNode) -> None:
+        super().__init__()
+        self._node = node
+
+    def __missing__(self, tag: Any) -> Take:
+        member = self._node.member(tag)
+        if member is None:
+            # Not kept: peers may send any number of tags.
+            return self._node.take_unknown
+        take = self[tag] = member.take
+        return take
+
+
 class UnionNode(Node):
-    """A union whose members are told apart by a tag, open to members that are not known yet."""
+    """A union whose members are told apart by a tag, open to members that are not known yet.
+
+    Attributes:
+        takes: The decoder of objects with a tag, for each tag that there is.
+    """
 
     def __init__(self, union: OpenUnion) -> None:
         self.union = union
         self.expected = "an object"
+        self.takes: Mapping[Any, Take] = _MemberTakes(self)
 
-    def _make_take(self) -> Take:
+    def write(self, source: Source, level: int) -> None:
         union = self.union
-        key = union.key
-        takes: dict[Any, Take] = {}
-        find = takes.get
-
-        def take(value: Any, _: Any = None) -> Any:
-            known = find(value[key])
-            return take_first(value) if known is None else known(value)
-
-        def take_untagged_too(value: Any, _: Any = None) -> Any:
-            known = find(value.get(key))
-            return take_first(value) if known is None else known(value)
-
-        def take_first(value: dict[str, Any]) -> Any:
-            tag = value.get(key)
-            node = self.member(tag)
-            if node is not None:
-                found = takes[tag] = node.take
-                return found(value)
-            if tag.__class__ is not str or value.__class__ is not dict or union.unknown_as_default:
-                raise Misfit
-            return UnknownVariant(tag, value)
-
-        return take if union.default is None else take_untagged_too
+        value, tag = f"v{level}", f"t{level}"
+        found = f"{value}[{union.key!r}]" if union.default is None else f"{value}.get({union.key!r})"
+        source.line(f"{tag} = {found}")
+        usual = union.usual
+        if usual is not None and not source.is_deep:
+            with source.block(f"if {tag} == {usual!r}:"):
+                object_node(union.members[usual], (union.key, usual)).write(source, level)
+            source.line("else:")
+            value = f"    {value}"
+        source.line(f"{value} = {source.bind(self.takes)}[{tag}](v{level})")
 
     def _make_put(self) -> Put:
         puts: dict[type[Any], Put] = {}
@@ -322,6 +325,13 @@ class UnionNode(Node):
             return found(value)
 
         return put
+
+    def take_unknown(self, value: Any) -> Any:
+        """Decode an object whose tag is not known."""
+        tag = value.get(self.union.key)
+        if tag.__class__ is not str or value.__class__ is not dict or self.union.unknown_as_default:
+            raise Misfit
+        return UnknownVariant(tag, value)
 
     def _put_of(self, cls: type[Any]) -> Put | None:
         """The encoder for an instance of a member, or of a subclass of one."""

@@ -149,4 +149,4 @@ ContentBlock: TypeAlias = (
 )
 """One piece of content, told apart by ``type``."""
 
-open_union(ContentBlock, "ContentBlock", "type")
+open_union(ContentBlock, "ContentBlock", "type", usual="text")

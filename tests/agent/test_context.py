@@ -51,7 +51,7 @@ async def test_pieces_in_a_row_are_one_message_and_what_people_see_between_them_
         await ctx.send_message("j", message_id="own")
         await ctx.send_message("k")
         await ctx.send_update(CurrentModeUpdate("m"))
-        await ctx.send_message("l")
+        await ctx.send_message("l", message_id="own")
 
     _, client = await run(handler)
     groups: dict[str, str] = {}

@@ -33,7 +33,6 @@ from ._sessions import AgentSession
 if TYPE_CHECKING:
     from ._live import LiveSession
     from ._spec import AppSpec
-    from ._turns import Turn
 
 __all__ = ["AgentConnection"]
 
@@ -152,7 +151,8 @@ class AgentConnection:
 
     # Tasks -------------------------------------------------------------------------------------------
 
-    def _start_soon(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def start_task(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run something as a task whose messages are written together; the end of the input waits for it."""
         # From the read loop only before the end; from a task, which keeps the nursery open, always.
         assert self._nursery is not None
         self._running += 1
@@ -207,7 +207,7 @@ class AgentConnection:
             else:
                 logger.error("a %s request failed", request.method, exc_info=error)
 
-        self._start_soon(task)
+        self.start_task(task)
 
     def close_soon(self, live: LiveSession) -> None:
         """Have a session closed that nobody waits for any more; to be called in a task.
@@ -220,11 +220,7 @@ class AgentConnection:
                 await live.turn.finished.wait()
             await self.free_session(live)
 
-        self._start_soon(close)
-
-    def start_turn(self, turn: Turn) -> None:
-        """Have a turn run as a task."""
-        self._start_soon(turn.run)
+        self.start_task(close)
 
     def start_notification(self, ticket: Ticket, method: str, work: Callable[[], Awaitable[Any]]) -> None:
         """Have a notification worked on by a task. What that raises is logged: nobody waits for an answer."""
@@ -237,7 +233,7 @@ class AgentConnection:
             finally:
                 self.notification_tasks -= 1
 
-        self._start_soon(task)
+        self.start_task(task)
         self.notification_tasks += 1
 
     def start_watch(self, watch: Callable[[], Awaitable[None]]) -> None:

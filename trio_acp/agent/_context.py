@@ -63,11 +63,10 @@ class PromptContext(UpdateSender):
     been answered they raise `trio_acp.LocalProtocolError`.
     """
 
-    def __init__(self, turn: Turn, session: AgentSession[Any]) -> None:
+    def __init__(self, turn: Turn) -> None:
         self._turn = turn
         self._live = turn.live
         self._emitter: Emitter = turn.emitter
-        self._session = session
 
     # What the turn is about --------------------------------------------------------------------------
 
@@ -79,7 +78,7 @@ class PromptContext(UpdateSender):
     @property
     def session(self) -> AgentSession[Any]:
         """The session that the turn belongs to."""
-        return self._session
+        return self._turn.session
 
     @property
     def cwd(self) -> str:
@@ -89,7 +88,7 @@ class PromptContext(UpdateSender):
     @property
     def prompt(self) -> list[ContentBlock]:
         """What the user said, block by block."""
-        return self._turn.prompt.prompt
+        return self._turn.request.prompt
 
     @property
     def text(self) -> str:
@@ -99,7 +98,7 @@ class PromptContext(UpdateSender):
     @property
     def meta(self) -> dict[str, Any] | None:
         """The ``_meta`` of the prompt (W7)."""
-        return self._turn.prompt.meta
+        return self._turn.request.meta
 
     @property
     def cancel_requested(self) -> bool:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from trio_acp.schema import InitializeResponse, SessionUpdate
 
     from ._client import ConnectedClient
-    from ._context import PromptContext
     from ._sessions import AgentSession
+    from ._turns import Turn
 
 __all__ = [
     "COMMAND",
@@ -59,21 +59,19 @@ Handler = TypeVar("Handler", bound=Callable[..., Awaitable[object]])
 
 @attrs.define(eq=False)
 class Invocation:
-    """Everything that one call of a handler may ask for."""
+    """Everything that one call of a handler may ask for; for that of a prompt, the `Turn` is this itself."""
 
     client: ConnectedClient
     request: Any = None
     session: AgentSession[Any] | None = None
-    ctx: PromptContext | None = None
     response: InitializeResponse | None = None
     transcript: list[SessionUpdate] = attrs.field(factory=list["SessionUpdate"])
     method: str = ""
     params: Any = None
-    arguments: str = ""
 
 
-Getter: TypeAlias = Callable[[Invocation], Any]
-BoundHandler: TypeAlias = Callable[[Invocation], Awaitable[Any]]
+Getter: TypeAlias = Callable[[Any], Any]
+BoundHandler: TypeAlias = Callable[["Invocation | Turn"], Awaitable[Any]]
 """A handler as the library calls it."""
 
 
@@ -92,9 +90,7 @@ class HandlerKind:
     by_type: Mapping[str, Getter]
 
 
-def _kind(
-    name: str, *request_types: type[Any], fields: str = "", **extra: Callable[[Invocation], Any]
-) -> HandlerKind:
+def _kind(name: str, *request_types: type[Any], fields: str = "", **extra: Getter) -> HandlerKind:
     """Describe one kind of handler: what is there in any case, the request and its fields, and what else."""
     by_name: dict[str, Getter] = {"client": operator.attrgetter("client")}
     by_type: dict[str, Getter] = {"ConnectedClient": operator.attrgetter("client")}
@@ -117,9 +113,8 @@ def _kind(
     return HandlerKind(name, by_name, by_type)
 
 
-def _text(invocation: Invocation) -> str:
-    assert invocation.ctx is not None
-    return invocation.ctx.text
+def _text(turn: Turn) -> str:
+    return turn.ctx.text
 
 
 HANDLER_KINDS: Final[Mapping[str, HandlerKind]] = {
@@ -185,11 +180,18 @@ def bind(kind: HandlerKind, function: Callable[..., Awaitable[object]]) -> Bound
         else:
             keywords.append((parameter.name, getter))
 
-    def bound(invocation: Invocation) -> Awaitable[object]:
+    def bound(invocation: Invocation | Turn) -> Awaitable[object]:
         return function(
             *[get(invocation) for get in positional], **{name: get(invocation) for name, get in keywords}
         )
 
+    def bound_with_one(invocation: Invocation | Turn) -> Awaitable[object]:
+        return function(**{name: get(invocation)})
+
+    if not positional and len(keywords) == 1:
+        # Nearly all handlers: without the comprehensions, which are calls of their own.
+        ((name, get),) = keywords
+        return bound_with_one
     return bound
 
 
@@ -219,7 +221,7 @@ def bind_registered(extension: Extension) -> Extension:
     return Extension(handler, extension.params, extension.result)
 
 
-async def call(handler: BoundHandler, invocation: Invocation) -> Any:
+async def call(handler: BoundHandler, invocation: Invocation | Turn) -> Any:
     """Call a handler of a method of the protocol.
 
     The parameters fitted, so a value that does not is of the handler's making: the client must not be told
@@ -250,7 +252,7 @@ class HandlerError(AcpError):
     """A handler did something that cannot be sent. Logged; the client is told of an internal error."""
 
 
-def _constant(value: Any, invocation: Invocation) -> Any:
+def _constant(value: Any, invocation: Invocation | Turn) -> Any:
     return value
 
 

@@ -14,7 +14,7 @@ from trio_acp._peer import error_for_wire
 from trio_acp.schema import PromptRequest, PromptResponse, StopReason
 
 from ._context import PromptContext
-from ._handlers import BoundHandler, Invocation, call, to_wire
+from ._handlers import BoundHandler, call, to_wire
 from ._sessions import AgentSession
 from ._updates import Emitter, content_to_wire
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trio_acp._order import Ticket
     from trio_acp._peer import IncomingRequest
 
+    from ._client import ConnectedClient
     from ._connection import AgentConnection
     from ._live import LiveSession
     from ._recording import Recorder
@@ -36,15 +37,15 @@ TITLE_CHARACTERS = 80
 
 @final
 class Turn:
-    """A prompt from its arrival to its answer.
+    """A prompt from its arrival to its answer, and what the call of its handler may ask for.
 
     Made in the read loop when the prompt arrives, so that a cancellation right behind it finds the turn.
 
     Args:
         connection: runs it.
         live: the session.
-        request: the prompt, to be answered.
-        prompt: the same, typed.
+        incoming: the prompt, to be answered.
+        request: the same, typed.
         handler: answers it.
         arguments: what follows the command's name, if the handler is that of a command.
         ticket: its place among the requests of the session.
@@ -55,21 +56,21 @@ class Turn:
         self,
         connection: AgentConnection,
         live: LiveSession,
-        request: IncomingRequest,
-        prompt: PromptRequest,
+        incoming: IncomingRequest,
+        request: PromptRequest,
         handler: BoundHandler,
         arguments: str,
         ticket: Ticket,
         cancel_grace: float,
     ) -> None:
         self.live = live
-        self.prompt = prompt
+        self.request = request
+        self.arguments = arguments
         self.emitter: Emitter = Emitter(live)
         self.cancel_requested: bool = False
         self.finished: trio.Event = trio.Event()
-        self._request = request
+        self._incoming = incoming
         self._handler = handler
-        self._arguments = arguments
         self._ticket = ticket
         self._cancel_grace = cancel_grace
         self._connection = connection
@@ -77,12 +78,35 @@ class Turn:
         self._scope = trio.CancelScope()
         self._decided = False
         self._answered = False
+        self._session: AgentSession[Any] | None = None
+        self._ctx: PromptContext | None = None
+
+    # For the handler ---------------------------------------------------------------------------------
+
+    @property
+    def client(self) -> ConnectedClient:
+        """The client."""
+        return self.live.client
+
+    @property
+    def session(self) -> AgentSession[Any]:
+        """The session, one object for the turn; most handlers never ask for it."""
+        if self._session is None:
+            self._session = AgentSession(self.live)
+        return self._session
+
+    @property
+    def ctx(self) -> PromptContext:
+        """The turn as its handler sees it, one object until the answer."""
+        if self._ctx is None:
+            self._ctx = PromptContext(self)
+        return self._ctx
 
     # In the read loop --------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Have the handler run, as a task."""
-        self._connection.start_turn(self)
+        self._connection.start_task(self.run)
         self._started = True
         self.live.turn = self
 
@@ -111,7 +135,14 @@ class Turn:
         try:
             with self._scope:
                 await self._ticket.begin()
-                answer = await self._handle()
+                if not self.cancel_requested:
+                    if self.live.recorder is not None:
+                        await self._record_prompt(self.live.recorder)
+                    result = await call(self._handler, self)
+                    # From here on a cancellation comes too late; one that came before makes the result moot.
+                    self._decided = True
+                    if not self.cancel_requested:
+                        answer = self._read(result)
         except BaseException as error:  # noqa: ASYNC103 - what is swallowed is no cancellation
             self._decided = True
             cancellation, rest = split_cancelled(error)
@@ -131,33 +162,12 @@ class Turn:
             await self.live.recorder.flush_soon()
         self._answer(_stopped(StopReason.CANCELLED) if answer is None else answer)
 
-    async def _handle(self) -> dict[str, Any]:
-        cancelled = self._cancelled_answer()
-        if cancelled is not None:
-            return cancelled
-        if self.live.recorder is not None:
-            await self._record_prompt(self.live.recorder)
-        session: AgentSession[Any] = AgentSession(self.live)
-        invocation = Invocation(
-            self.live.client,
-            request=self.prompt,
-            session=session,
-            ctx=PromptContext(self, session),
-            arguments=self._arguments,
-        )
-        result = await call(self._handler, invocation)
-        # From here on a cancellation comes too late; one that came before makes the result moot.
-        self._decided = True
-        return self._cancelled_answer() or self._read(result)
-
-    def _cancelled_answer(self) -> dict[str, Any] | None:
-        return _stopped(StopReason.CANCELLED) if self.cancel_requested else None
-
     def _read(self, result: Any) -> dict[str, Any]:
         """Turn what a handler returned into the answer."""
         match result:
             case None:
-                return _stopped(StopReason.END_TURN)
+                # As _stopped makes it, but without asking the enumeration.
+                return {"stopReason": "end_turn"}
             case StopReason():
                 return _stopped(result)
             case str():
@@ -195,11 +205,13 @@ class Turn:
         if self._answered:
             return
         self._answered = self._decided = True
-        self.emitter.close("the turn has been answered; use the session for what is to be told later")
+        # It refers to the turn, and a circle would be left to the collector of garbage.
+        self._ctx = None
+        self.emitter.closed = "the turn has been answered; use the session for what is to be told later"
         if isinstance(answer, RequestError):
-            self._request.refuse(answer)
+            self._incoming.refuse(answer)
         else:
-            self._request.answer(answer)
+            self._incoming.answer(answer)
         self.finished.set()
         if self.live.turn is self:
             self.live.turn = None
@@ -223,7 +235,7 @@ class Turn:
     async def _record_prompt(self, recorder: Recorder) -> None:
         """Keep what the user said, before anything is done about it."""
         message_id = self.live.new_id("msg")
-        for block in self.prompt.prompt:
+        for block in self.request.prompt:
             recorder.add(
                 {
                     "sessionUpdate": "user_message_chunk",
@@ -236,7 +248,7 @@ class Turn:
         await recorder.flush()
 
     def _first_line(self) -> str | None:
-        for block in self.prompt.prompt:
+        for block in self.request.prompt:
             text = getattr(block, "text", "")
             if isinstance(text, str) and text.strip():
                 return text.strip().splitlines()[0].strip()[:TITLE_CHARACTERS]

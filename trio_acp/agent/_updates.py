@@ -73,19 +73,16 @@ def for_client(options: Iterable[SessionConfigOption], *, boolean: bool) -> list
 class Emitter:
     """Sends the updates of one session, or of one turn of it, and keeps track of messages (T5)."""
 
-    __slots__ = ("_chunk_tag", "_closed", "_frames", "_message_id", "live")
+    __slots__ = ("_chunk_tag", "_frames", "_message_id", "closed", "live")
 
     def __init__(self, live: LiveSession) -> None:
         self.live: LiveSession = live
+        self.closed: str = ""
+        """Why updates are refused from now on: what is told later would come after the turn's answer (X2)."""
         self._chunk_tag = ""
         self._message_id = ""
         self._frames: TextFrames | None = None
         """Makes the frames of the open message, once there was text in it."""
-        self._closed = ""
-
-    def close(self, reason: str) -> None:
-        """Refuse updates from now on; what is told later would come after the turn's answer (X2)."""
-        self._closed = reason
 
     def check_open(self) -> None:
         """Raise unless updates may be sent.
@@ -93,8 +90,8 @@ class Emitter:
         Raises:
             LocalProtocolError: the turn has been answered, or the session is closed.
         """
-        if self._closed:
-            raise LocalProtocolError(self._closed)
+        if self.closed:
+            raise LocalProtocolError(self.closed)
         self.live.check_open()
 
     def new_message(self) -> None:
@@ -126,16 +123,24 @@ class Emitter:
         live = self.live
         if not isinstance(content, str) or live.opening is not None or live.recorder is not None:
             return False
-        if self._closed or live.closed:
+        if self.closed or live.closed:
             self.check_open()
+        frames = self._frames
+        if frames is None or tag != self._chunk_tag or message_id is not None:
+            frames = self._frames_for(tag, message_id)
+        return live.peer.text_at_once(frames, content)
+
+    def _frames_for(self, tag: str, message_id: str | None) -> TextFrames:
+        """Return what makes the frames of a message, the open one or a new one."""
         self._go_on(tag, message_id)
         if self._frames is None:
+            live = self.live
             content_of_all = {"type": "text", "text": TextFrames.HOLE}
             update = {"sessionUpdate": tag, "content": content_of_all, "messageId": self._message_id}
             self._frames = live.peer.core.text_frames(
                 "session/update", {"sessionId": live.id, "update": update}
             )
-        return live.peer.text_at_once(self._frames, content)
+        return self._frames
 
     async def send(self, update: dict[str, Any]) -> None:
         """Send any other update when there is room for it."""

@@ -163,8 +163,10 @@ class Message:
         """The part of ``size`` that the history it is in has taken note of; None while it is in none."""
         self._parts: list[str | ContentBlock] | tuple[()] = ()
         """What comes before the run; a list when there is something. In short messages there is not."""
-        self._run: list[str] = []
-        """Plain text that is not joined yet: a string for each chunk would take far more than its text."""
+        self._run: list[str] | str | None = None
+        """Plain text that is not joined yet: a string for each chunk would take far more than its text.
+
+        A list from the second chunk on: of messages and thoughts in turns, most have but one."""
 
     def __repr__(self) -> str:
         return f"<Message {self.role} {self.message_id!r}: {self.text[:60]!r}>"
@@ -178,12 +180,14 @@ class Message:
     @property
     def pieces(self) -> int:
         """How many pieces it is kept in."""
-        return len(self._parts) + len(self._run)
+        run = self._run
+        return len(self._parts) + (len(run) if isinstance(run, list) else run is not None)
 
     def _join(self) -> None:
-        if self._run:
-            self._append("".join(self._run))
-            self._run.clear()
+        run = self._run
+        if run is not None:
+            self._append(run if isinstance(run, str) else "".join(run))
+            self._run = None
 
     def _append(self, part: str | ContentBlock) -> None:
         if isinstance(self._parts, list):
@@ -218,10 +222,15 @@ class Message:
         ):
             run = self._run
             text = content.text
-            run.append(text)
             self.size += len(text)
-            if len(run) >= JOINED_CHUNKS:
-                self._join()
+            if run is None:
+                self._run = text
+            elif isinstance(run, str):
+                self._run = [run, text]
+            else:
+                run.append(text)
+                if len(run) >= JOINED_CHUNKS:
+                    self._join()
         else:
             self._join()
             self._append(content)

@@ -103,7 +103,9 @@ class ClientConnection:
         self.updates_dropped: int = 0
         self._explain_loss = explain_loss
         self._on_update = options.on_update
-        self._asks_in_tasks = is_async(options.on_permission)
+        handler = options.on_permission
+        self._permission_task = cast("AsyncHandler", handler) if is_async(handler) else None
+        """The permission handler, where it is sure to be an async function."""
         self._services: dict[str, Service] = dict(client_services(options))
         self.elicitations: Elicitations = Elicitations(options.on_elicitation_complete, self.callback_failed)
         self._live: dict[RunningTurn, None] = {}
@@ -337,8 +339,9 @@ class ClientConnection:
         except SchemaError as mismatch:
             incoming.refuse(error_for_wire(mismatch))
             return
-        self._note_leniencies(report)
-        record = self.table.find(asked.session_id)
+        if report:
+            self._note_leniencies(report)
+        record = self._open.get(asked.session_id) or self.table.find(asked.session_id)
         turn = None if record is None else record.turn
         tool_call = (SessionState() if record is None else record.state).merge_tool_call(asked.tool_call)
         if turn is not None:
@@ -373,10 +376,8 @@ class ClientConnection:
         turn: RunningTurn | None,
     ) -> None:
         """Have a permission handler decide: at once if it is a plain function, else as a task."""
-        run: AsyncHandler | None
-        if self._asks_in_tasks:
-            run = cast("AsyncHandler", handler)
-        else:
+        run = self._permission_task
+        if run is None:
             ask_at_once = self._ask_at_once if turn is None else turn.ask_at_once
             run = ask_at_once(permission, handler)
         if run is None:
@@ -499,11 +500,13 @@ class ClientConnection:
         if len(self._live) != 1 or self._closing:
             return None
         (turn,) = self._live
-        if turn.unattended and turn.buffer.above_soft_limit:
+        if not turn.buffer.above_soft_limit:
+            return None
+        if turn.unattended:
             turn.buffer.drop()
+            return None
         if (
-            turn.buffer.above_soft_limit
-            and turn.body_running
+            turn.body_running
             and not turn.cancel_requested
             and self.peer.core.outbound_count == 1
             and self.peer.core.inbound_count == 0

@@ -187,7 +187,7 @@ class OpenPermission:
         decided: is told of the answer; must not raise.
     """
 
-    __slots__ = ("_asked", "_decided", "_failure", "deadline", "incoming", "request", "scope")
+    __slots__ = ("_asked", "_decided", "_failure", "_scope", "deadline", "incoming", "request")
 
     def __init__(
         self,
@@ -202,10 +202,20 @@ class OpenPermission:
         self.request: PermissionRequest = request
         self.deadline: float = self._asked + timeout
         """When the handler's time is up, in Trio's clock."""
-        self.scope: trio.CancelScope = trio.CancelScope(deadline=self.deadline)
-        """The handler's cancel scope: its end is the handler's end."""
+        self._scope: trio.CancelScope | None = None
         self._failure: BaseException | None = None
         incoming.when_cancelled(self.withdraw)
+
+    @property
+    def scope(self) -> trio.CancelScope:
+        """The handler's cancel scope: its end is the handler's end.
+
+        Made when it is first asked for: what a plain function decides has no need of it.
+        """
+        scope = self._scope
+        if scope is None:
+            scope = self._scope = trio.CancelScope(deadline=self.deadline)
+        return scope
 
     @property
     def open(self) -> bool:
@@ -229,17 +239,22 @@ class OpenPermission:
         self.answer(decision)
         return None
 
-    async def ask(self, handler: AsyncHandler) -> None:
-        """Run the handler, in ``scope``, and answer as it decides unless its time is up by then."""
+    async def ask(self, handler: AsyncHandler) -> bool:
+        """Run the handler, in ``scope``, and answer as it decides unless its time is up by then.
+
+        Return whether that was all: the request has its answer, and the handler has raised nothing.
+        """
         try:
             decision = await handler(self.request)
-            if not self.expired:
+            if trio.current_time() < self.deadline:
                 self.answer(decision)
+                return True
         except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             if without_cancelled(error) is not error:
                 raise
             # A cancelled scope would make another group of a user's group.
             self._failure = error
+        return False
 
     def raise_failure(self) -> None:
         """Raise, outside of ``scope``, what the handler raised in it."""
@@ -297,11 +312,12 @@ class OpenPermission:
             self.incoming.answer(_CANCELLED_RESULT)
         else:
             self.incoming.answer({"outcome": {"outcome": "selected", "optionId": chosen.option_id}})
-        reason = "handler"
-        if mistake is not None:
-            reason = "invalid decision"
-        elif isinstance(given, (Selected, Reject, Cancelled)) and given.reason is not None:
-            reason = given.reason
-        self._tell(chosen, reason)
+        if self._decided is not None:
+            reason = "handler"
+            if mistake is not None:
+                reason = "invalid decision"
+            elif isinstance(given, (Selected, Reject, Cancelled)) and given.reason is not None:
+                reason = given.reason
+            self._tell(chosen, reason)
         if mistake is not None:
             raise mistake

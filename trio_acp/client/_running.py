@@ -285,7 +285,6 @@ class RunningTurn:
         Called in the read loop. No task, no cancel scope and no pass of the scheduler: 40 of 115 us.
         """
         self._permissions[permission] = None
-        self.active()
         try:
             # A copy, as a task has one: what the function sets is no other handler's.
             return self.context.copy().run(permission.ask_at_once, handler)
@@ -299,8 +298,8 @@ class RunningTurn:
     def ask_permission(self, permission: OpenPermission, handler: AsyncHandler) -> None:
         """Start the handler of a permission request; called in the read loop."""
         self._permissions[permission] = None
-        self.active()
-        self._start(partial(self._decide, permission, handler), permission.scope)
+        scope = permission.scope
+        self._start(partial(self._decide, permission, scope, handler), scope)
         alarm = self._alarm
         if alarm is not None and permission.deadline < alarm.deadline:
             # The alarm is set earlier, and nobody woken: most permissions are decided long before it.
@@ -350,13 +349,17 @@ class RunningTurn:
         finally:
             self.active()
 
-    async def _decide(self, permission: OpenPermission, handler: AsyncHandler) -> None:
+    async def _decide(
+        self, permission: OpenPermission, scope: trio.CancelScope, handler: AsyncHandler
+    ) -> None:
+        decided = False
         try:
-            with permission.scope:
-                await permission.ask(handler)
-            permission.raise_failure()
-            # Perhaps its time was up, and it unwound before the watcher saw the same.
-            self._permission_expired(permission)
+            with scope:
+                decided = await permission.ask(handler)
+            if not decided:
+                permission.raise_failure()
+                # Perhaps its time was up, and it unwound before the watcher saw the same.
+                self._permission_expired(permission)
         except BaseException as error:  # noqa: ASYNC103 - what it is decides what becomes of it
             self._handler_failed(permission, error)
         finally:

@@ -143,8 +143,8 @@ MUTANTS = [
     Mutant(
         "a part is written twice",
         "_outbox.py",
-        "self._frames.appendleft(memoryview(batch)[sent:])",
-        "self._frames.appendleft(memoryview(batch))",
+        "frames.appendleft(memoryview(batch)[sent:])",
+        "frames.appendleft(memoryview(batch))",
     ),
     Mutant(
         "frames overtake each other",

@@ -59,8 +59,9 @@ class IncomingRequest:
 
     def when_cancelled(self, callback: Callable[[], object]) -> None:
         """Have a callback called when the peer withdraws the request: at once if it has already."""
-        self._request.on_cancel = callback
-        if self.cancelled:
+        request = self._request
+        request.on_cancel = callback
+        if request.state is RequestState.CANCELLING:
             callback()
 
     def answer(self, result: Any) -> None:

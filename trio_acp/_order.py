@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import final
 
 import trio
@@ -17,14 +15,16 @@ class Ticket:
 
     Args:
         before: the place before it.
-        begun: called when its task has begun.
+        last: where the last place of each line is noted, which its task forgets if nobody came behind it.
+        key: its line there.
     """
 
-    __slots__ = ("_before", "_begun", "_event", "_on_begun")
+    __slots__ = ("_before", "_begun", "_event", "_key", "_last")
 
-    def __init__(self, before: Ticket | None, begun: Callable[[Ticket], object] | None = None) -> None:
+    def __init__(self, before: Ticket | None, last: dict[str, Ticket] | None = None, key: str = "") -> None:
         self._before = before
-        self._on_begun = begun
+        self._last = last
+        self._key = key
         self._begun = False
         self._event: trio.Event | None = None
 
@@ -47,8 +47,9 @@ class Ticket:
         self._begun = True
         if self._event is not None:
             self._event.set()
-        if self._on_begun is not None:
-            self._on_begun(self)
+        last = self._last
+        if last is not None and last.get(self._key) is self:
+            del last[self._key]
 
 
 @final
@@ -78,10 +79,6 @@ class Lines:
 
     def take(self, key: str) -> Ticket:
         """Take the last place in a line."""
-        self._last[key] = ticket = Ticket(self._last.get(key), partial(self._left, key))
+        last = self._last
+        last[key] = ticket = Ticket(last.get(key), last, key)
         return ticket
-
-    def _left(self, key: str, ticket: Ticket) -> None:
-        """Forget a line of which nothing is left."""
-        if self._last.get(key) is ticket:
-            del self._last[key]

@@ -10,7 +10,7 @@ import trio
 
 from ._pacing import Pacer
 
-__all__ = ["Outbox"]
+__all__ = ["OUTBOX_SOFT_BYTES", "Outbox"]
 
 OUTBOX_SOFT_BYTES: Final = 1024 * 1024
 """Queued output from which on callers wait before they queue more."""
@@ -177,8 +177,9 @@ class Outbox:
     def _write_queue(self) -> None:
         """Write of the queue what the stream takes now; what it does not take stays in front."""
         assert self._send_nowait is not None
-        while self._frames and self.error is None:
-            batch = self._next_batch()
+        frames = self._frames
+        while frames and self.error is None:
+            batch = frames.popleft() if len(frames) == 1 else self._next_batch()
             try:
                 sent = self._send_nowait(batch)
             except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
@@ -188,7 +189,7 @@ class Outbox:
                 return
             self.size -= sent
             if sent < len(batch):
-                self._frames.appendleft(memoryview(batch)[sent:])
+                frames.appendleft(memoryview(batch)[sent:])
                 return
 
     def _forget(self) -> None:
@@ -196,6 +197,10 @@ class Outbox:
         self.size = 0
 
     def _next_batch(self) -> bytes | memoryview:
+        if self.size <= COALESCE_BYTES:
+            everything = b"".join(self._frames)
+            self._frames.clear()
+            return everything
         first = self._frames.popleft()
         if not self._frames or len(first) >= COALESCE_BYTES:
             return first

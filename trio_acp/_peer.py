@@ -27,7 +27,6 @@ from ._core import (
     MessageRefused,
     OtherEvent,
     OutboundRequest,
-    RequestReceived,
     RequestState,
     ResponseReceived,
     TextFrames,
@@ -45,7 +44,7 @@ from ._errors import (
 )
 from ._incoming import IncomingRequest as IncomingRequest
 from ._incoming import error_for_wire as error_for_wire
-from ._outbox import Outbox
+from ._outbox import OUTBOX_SOFT_BYTES, Outbox
 
 __all__ = ["Dispatcher", "IncomingRequest", "OnWire", "Peer", "error_for_wire"]
 
@@ -81,6 +80,10 @@ class Dispatcher(Protocol):
 
     async def loss(self) -> AcpError:
         """Say why the input ended. May wait, shortly, for an exit status."""
+        ...
+
+    def pauses(self) -> bool:
+        """Whether `may_read` would wait: asked before each read, so that most of them need not await it."""
         ...
 
     async def may_read(self) -> None:
@@ -335,15 +338,17 @@ class Peer:
             ConnectionClosed, ConnectionLost, RuntimeError: see `check_usable`.
             LocalProtocolError: the text cannot be sent as JSON.
         """
+        outbox = self.outbox
         if (
-            self.outbox.full
+            outbox.size >= OUTBOX_SOFT_BYTES
             or self._input_ending
             or self._on_wire is not None  # which is shown messages, not frames
             or not self._pacer.go_on()
         ):
             return False
-        self.check_usable()
-        self.outbox.put(frames.frame(text), awaited=False)
+        if not outbox.held or self._reason is not None or get_ident() != self._thread:
+            self.check_usable()
+        outbox.put(frames.frame(text), False)
         return True
 
     async def room(self) -> None:
@@ -403,14 +408,18 @@ class Peer:
     # Reading -----------------------------------------------------------------------------------------
 
     async def _read_loop(self) -> None:
-        may_read = self._dispatcher.may_read
-        receive = self._stream.receive_some
+        pauses = self._dispatcher.pauses
+        # A stream that passes on what another one receives may name that: a coroutine less for each read.
+        receiver: trio.abc.ReceiveStream = getattr(self._stream, "receiver", self._stream)
+        receive = receiver.receive_some
         outbox = self.outbox
         events = self._core.receive
         notified = self._dispatcher.notification
+        asked = self._asked
         data: bytes | bytearray = b"-"
         while data:
-            await may_read()
+            if pauses():
+                await self._dispatcher.may_read()
             try:
                 data = await receive(RECEIVE_CHUNK_BYTES)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -420,16 +429,17 @@ class Peer:
             # What is answered as it is read goes out together, behind the last message that was read.
             outbox.hold()
             try:
-                for event in events(data, notified):
+                for event in events(data, notified, asked):
                     await self._take(event)
             finally:
                 outbox.release()
 
+    def _asked(self, request: InboundRequest, params: dict[str, Any], size: int) -> None:
+        self._dispatcher.request(IncomingRequest(self, request, params, size))
+
     async def _take(self, event: OtherEvent) -> None:
         """Act on one event. Waits only at the very end of the input, for the reason."""
         match event:
-            case RequestReceived():
-                self._dispatcher.request(IncomingRequest(self, event.request, event.params, event.size))
             case ResponseReceived(request=request):
                 _tell(request, event.result, event.error)
             case LateResponse(request=request):
@@ -509,6 +519,10 @@ class Peer:
     def _enqueue(self, frame: bytes, *, awaited: bool = True) -> None:
         """Queue a frame, see `Outbox.put`, and show it to the tap."""
         self.outbox.put(frame, awaited)
+        if self._on_wire is not None:
+            self._show_sent()
+
+    def _show_sent(self) -> None:
         while self._untapped:
             # Only now: what a tap sends in its turn is to come behind what it was shown.
             self._show("sent", *self._untapped.popleft())

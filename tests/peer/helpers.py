@@ -63,6 +63,9 @@ class Recorder:
         await self.reason_known.wait()
         return self.reason
 
+    def pauses(self) -> bool:
+        return not self.reading.is_set()
+
     async def may_read(self) -> None:
         await self.reading.wait()
 

@@ -81,6 +81,9 @@ WireTap: TypeAlias = Callable[[Literal["sent", "received"], bytes | bytearray, A
 OnNotification: TypeAlias = Callable[[str, dict[str, Any], int], None]
 """Takes a notification: its method, its params and its bytes on the wire."""
 
+OnRequest: TypeAlias = Callable[[InboundRequest, dict[str, Any], int], None]
+"""Takes a request, its params and its bytes on the wire."""
+
 _MISSING: Final = object()
 
 
@@ -222,8 +225,9 @@ class Connection:
         before = request.state
         # First: the tap may do something that would answer it once more.
         request.state = next_state(before, RequestEvent.ANSWER)
+        message = {"jsonrpc": "2.0", "id": request.id, key: value}
         try:
-            frame = self._encode({"jsonrpc": "2.0", "id": request.id, key: value})
+            frame = encode(message) if self.tap is None else self._encode(message)
         except LocalProtocolError:
             request.state = before
             raise
@@ -247,8 +251,15 @@ class Connection:
     @overload
     def receive(self, data: bytes | bytearray) -> Iterator[Event]: ...
     @overload
-    def receive(self, data: bytes | bytearray, notified: OnNotification) -> Iterator[OtherEvent]: ...
-    def receive(self, data: bytes | bytearray, notified: OnNotification | None = None) -> Iterator[Any]:
+    def receive(
+        self, data: bytes | bytearray, notified: OnNotification, asked: OnRequest
+    ) -> Iterator[OtherEvent]: ...
+    def receive(
+        self,
+        data: bytes | bytearray,
+        notified: OnNotification | None = None,
+        asked: OnRequest | None = None,
+    ) -> Iterator[Any]:
         """Take bytes from the peer and report what they complete, in wire order.
 
         Lazy: a message is decoded when its event is asked for, so that what the caller does about one
@@ -259,19 +270,20 @@ class Connection:
                 newline counts as a line (W1).
             notified: called with method, params and size of each notification, in its place among the
                 events, instead of a `NotificationReceived` for it.
+            asked: called with each request, its params and its size, instead of a `RequestReceived`.
         """
         if self._ended:
-            return
+            return iter(())
         if not data:
-            last = self._framer.end()
-            if last is not None:
-                yield from self._lines([last], notified)
-            if not self._ended:
-                yield EndOfInput(self._end())
-            return
-        yield from self._lines(self._framer.feed(data), notified)
-        if self._framer.overflowed and not self._ended:
-            yield ConnectionFailed(MessageTooLarge(self._max_message_bytes), self._end())
+            return self._last_line(notified, asked)
+        return self._lines(self._framer.feed(data), notified, asked)
+
+    def _last_line(self, notified: OnNotification | None, asked: OnRequest | None) -> Iterator[Any]:
+        last = self._framer.end()
+        if last is not None:
+            yield from self._lines([last], notified, asked)
+        if not self._ended:
+            yield EndOfInput(self._end())
 
     def disconnect(self) -> list[OutboundRequest]:
         """End the connection from this side; return our requests that get no answer (W11)."""
@@ -292,7 +304,12 @@ class Connection:
         self._inbound.clear()
         return lost
 
-    def _lines(self, lines: list[bytes | bytearray], notified: OnNotification | None) -> Iterator[Any]:
+    def _lines(
+        self,
+        lines: list[bytes | bytearray],
+        notified: OnNotification | None,
+        asked: OnRequest | None,
+    ) -> Iterator[Any]:
         tap = self.tap
         for line in lines:
             try:
@@ -312,32 +329,38 @@ class Connection:
                     continue
             if tap is not None:
                 tap("received", line, message)
-            # The common case first, and only exact types: this is the hottest line of the library.
-            if message.__class__ is dict:
+            # The common cases first, and only exact types: this is the hottest line of the library. No event
+            # is made for them and no generator resumed: 0.5 us of the 5.6 of an update.
+            size = len(line)
+            if message.__class__ is dict and notified is not None:
                 method = message.get("method")
-                if method.__class__ is str and "id" not in message and method != CANCEL_REQUEST:
-                    params = message.get("params")
-                    if params.__class__ is dict:
-                        self.junk_in_a_row = 0
-                        self.messages_received += 1
-                        if notified is None:
-                            yield NotificationReceived(method, params, len(line))
-                        else:
-                            # No event is made and no generator resumed: 0.5 us of the 5.6 of an update.
-                            notified(method, params, len(line))
-                        if self._ended:
-                            return
-                        continue
-            event = self._classify(message, len(line))
-            if notified is not None and isinstance(event, NotificationReceived):
+                params = message.get("params")
+                if (
+                    method.__class__ is str
+                    and params.__class__ is dict
+                    and "id" not in message
+                    and method != CANCEL_REQUEST
+                ):
+                    self.junk_in_a_row = 0
+                    self.messages_received += 1
+                    notified(method, params, size)
+                    if self._ended:
+                        return
+                    continue
+            event = self._classify(message, size)
+            if asked is not None and isinstance(event, RequestReceived):
+                asked(event.request, event.params, event.size)
+            elif notified is not None and isinstance(event, NotificationReceived):
                 notified(event.method, event.params, event.size)
             else:
                 yield event
             if self._ended:
                 return
-            if self._too_much_junk:
+            if self.junk_in_a_row and self._too_much_junk:
                 yield self._give_up_on_junk(line)
                 return
+        if self._framer.overflowed:
+            yield ConnectionFailed(MessageTooLarge(self._max_message_bytes), self._end())
 
     def _junk(self, line: bytes | bytearray, why: str) -> JunkLine:
         self.junk_in_a_row += 1
@@ -368,7 +391,7 @@ class Connection:
 
     def _classify(self, message: Any, size: int) -> Event:
         """Tell by its shape what a message is (W4): everything but the plain notification."""
-        if not is_object(message):
+        if message.__class__ is not dict:
             kind = "an array (ACP has no batches)" if is_array(message) else "no object"
             return self._refuse_message(None, f"the message is {kind}")
         if "method" in message:
@@ -395,8 +418,8 @@ class Connection:
             return MessageRefused(f"{name}: its id {brief(id)} is in use", self._reply(None, error))
         params = message.get("params")
         if params is None:
-            params = {}
-        elif not is_object(params):
+            params = dict[str, Any]()
+        elif params.__class__ is not dict:
             if not is_request:
                 self._good()
                 return MessageDropped(f"{name}: params are no object")

@@ -143,8 +143,7 @@ class ConnectionFailed:
 
 
 OtherEvent: TypeAlias = (
-    RequestReceived
-    | ResponseReceived
+    ResponseReceived
     | LateResponse
     | CancelRequested
     | MessageRefused
@@ -153,6 +152,6 @@ OtherEvent: TypeAlias = (
     | EndOfInput
     | ConnectionFailed
 )
-"""What is not a notification: rare, next to them."""
+"""What is neither a notification nor a request: rare, next to them."""
 
-Event: TypeAlias = NotificationReceived | OtherEvent
+Event: TypeAlias = NotificationReceived | RequestReceived | OtherEvent

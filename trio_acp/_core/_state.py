@@ -15,8 +15,10 @@ from ._errors import LocalProtocolError
 __all__ = ["RequestEvent", "RequestState", "next_state"]
 
 
-class RequestState(enum.Enum):
+class RequestState(enum.IntEnum):
     """Where in its life a request stands."""
+
+    # Integers, for the table's sake: they are hashed without a call of Python code, other members are not.
 
     OPEN = enum.auto()
     """Sent, not answered."""
@@ -28,7 +30,7 @@ class RequestState(enum.Enum):
     """The connection ended before any answer; the end (W11)."""
 
 
-class RequestEvent(enum.Enum):
+class RequestEvent(enum.IntEnum):
     """What can happen to a request."""
 
     CANCEL = enum.auto()

@@ -283,8 +283,12 @@ class AgentConnection:
         """Say why the input ended."""
         return ConnectionLost("the client closed the connection")
 
+    def pauses(self) -> bool:
+        """Never: requests are bounded by the core, and nothing else is kept."""
+        return False
+
     async def may_read(self) -> None:
-        """Read on: requests are bounded by the core, and nothing else is kept."""
+        """Not awaited: see `pauses`."""
 
     async def _input_ends(self) -> None:
         """Let what runs come to its end when the client has closed its end; it may still read the answers."""
@@ -302,6 +306,8 @@ class _WatchedStream(trio.abc.Stream):
 
     def __init__(self, stream: trio.abc.Stream, input_ends: Callable[[], Awaitable[None]]) -> None:
         self.stream = stream
+        receiver: trio.abc.ReceiveStream = getattr(stream, "receiver", stream)
+        self._receive_some = receiver.receive_some
         self._input_ends = input_ends
         self._in_line = False
         """The last bytes were not the end of a line."""
@@ -309,7 +315,7 @@ class _WatchedStream(trio.abc.Stream):
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         """Return the next bytes; nothing when there are no more, however that came."""
         try:
-            data = await self.stream.receive_some(max_bytes)
+            data = await self._receive_some(max_bytes)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             data = b""
         if data:
@@ -339,8 +345,7 @@ class _WatchedStream(trio.abc.Stream):
 class _WatchedDirectStream(_WatchedStream):
     """The same, for a stream that also takes bytes without a task switch."""
 
-    def send_nowait(self, data: bytes | memoryview) -> int:
+    def __init__(self, stream: Any, input_ends: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(stream, input_ends)
+        self.send_nowait: Callable[[bytes | memoryview], int] = stream.send_nowait
         """Send what fits now; return how many bytes that were."""
-        stream: Any = self.stream
-        sent: int = stream.send_nowait(data)
-        return sent

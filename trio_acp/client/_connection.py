@@ -479,6 +479,13 @@ class ClientConnection:
         if self._room is not None:
             self._room.set()
 
+    def pauses(self) -> bool:
+        """Whether the only turn has more than enough to take."""
+        if len(self._live) != 1:
+            return False
+        (turn,) = self._live
+        return turn.buffer.above_soft_limit and self._turn_to_wait_for() is not None
+
     async def may_read(self) -> None:
         """Pause reading while the only turn has more than enough to take."""
         while (turn := self._turn_to_wait_for()) is not None:

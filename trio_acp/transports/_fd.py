@@ -53,12 +53,14 @@ class FdReceiveStream(trio.abc.ReceiveStream):
         self._fd = fd
         self._busy = Busy("another task is already receiving from this stream")
         self._remaining: int | None = None
-        self._buffer = bytearray()
+        self._buffer = memoryview(b"")
         """Where the system puts what is read, from the first read on. A new one for each read, for as much as
         there might be, is mapped into memory, shrunk to what there was, and unmapped: a few system calls and
         page faults, which take longer than copying what was read."""
         self._drained = False
         """The last read took all that there was."""
+        self._clock: trio.abc.Clock | None = None
+        """The run's own, asked directly: `trio.current_time` is two calls more."""
         self.last_activity: float | None = None
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
@@ -75,8 +77,14 @@ class FdReceiveStream(trio.abc.ReceiveStream):
             trio.BusyResourceError: another task is receiving.
         """
         check_max_bytes(max_bytes)
-        with self._busy:
-            await trio.lowlevel.checkpoint_if_cancelled()
+        # Spelled out, this and what follows: each call that is saved here is one for each message.
+        busy = self._busy
+        if busy.taken:
+            busy.check()
+        busy.taken = True
+        try:
+            if not self._drained:
+                await trio.lowlevel.checkpoint_if_cancelled()
             waited = False
             while True:  # noqa: ASYNC913 - each way out has been a checkpoint
                 if self._fd < 0:
@@ -84,7 +92,11 @@ class FdReceiveStream(trio.abc.ReceiveStream):
                 if self._drained:
                     # Not asked in vain: 3 us of each message of a conversation.
                     self._drained = False
-                    waited = await self._readable()
+                    waited = True
+                    try:
+                        await trio.lowlevel.wait_readable(self._fd)
+                    except trio.ClosedResourceError:
+                        pass  # close() or finish() woke us: the loop tells which
                     continue
                 size = RECEIVE_BYTES if max_bytes is None else min(max_bytes, BUFFER_BYTES)
                 if self._remaining is not None:
@@ -93,7 +105,7 @@ class FdReceiveStream(trio.abc.ReceiveStream):
                     # With nothing remaining the size is 0: an empty read, the end.
                     data = self._read(size)
                 except BlockingIOError:
-                    waited = await self._readable()
+                    self._drained = True
                     continue
                 except OSError as error:
                     raise trio.BrokenResourceError(f"reading failed: {error.strerror}") from error
@@ -102,25 +114,24 @@ class FdReceiveStream(trio.abc.ReceiveStream):
                 else:
                     self._drained = len(data) < size
                 if data:
-                    self.last_activity = trio.current_time()
+                    if self._clock is None:
+                        self._clock = trio.lowlevel.current_clock()
+                    self.last_activity = self._clock.current_time()
                 if not waited:
                     # Behind the read, and only where that did not wait: one pass of the scheduler less for
                     # each message of a conversation. Shielded, or a cancellation would lose the data.
                     await trio.lowlevel.cancel_shielded_checkpoint()
                 return data
+        finally:
+            busy.taken = False
 
     def _read(self, size: int) -> bytes:
-        if len(self._buffer) < size:
-            self._buffer = bytearray(size)
-        with memoryview(self._buffer) as buffer, buffer[:size] as room:
-            return bytes(room[: os.readv(self._fd, [room])])
-
-    async def _readable(self) -> bool:
-        try:
-            await trio.lowlevel.wait_readable(self._fd)
-        except trio.ClosedResourceError:
-            pass  # close() or finish() woke us: the caller's loop tells which
-        return True
+        buffer = self._buffer
+        if len(buffer) != size:
+            if len(buffer) < size:
+                self._buffer = buffer = memoryview(bytearray(size))
+            buffer = buffer[:size]
+        return bytes(buffer[: os.readv(self._fd, [buffer])])
 
     def hung_up(self) -> bool:
         """Whether nobody can write to the other end any more; what was written may still be unread."""
@@ -169,7 +180,8 @@ class FdSendStream(trio.abc.SendStream):
         self._busy.check()
 
     def _write(self, data: bytes | bytearray | memoryview) -> int:
-        self._check()
+        if self._fd < 0:
+            self._check()
         try:
             return os.write(self._fd, data)
         except BlockingIOError:
@@ -185,7 +197,8 @@ class FdSendStream(trio.abc.SendStream):
             trio.ClosedResourceError: this stream was closed on this side.
             trio.BrokenResourceError: nobody reads any more.
         """
-        self._busy.check()
+        if self._busy.taken:
+            self._busy.check()
         return self._write(data)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:

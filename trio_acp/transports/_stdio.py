@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 import sys
+from collections.abc import Callable
 from typing import IO, Any, Final, final
 
 import trio
@@ -67,14 +68,14 @@ class StdioStream(trio.abc.Stream):
             fill_stderr(undo)
             receive, send = claim_stdin(undo), claim_stdout(undo)
             self._pair = StreamPair(send, receive)
+            self.receiver: ReceiveHalf = receive
+            """The half that receives; see `StreamPair`."""
+            self.send_nowait: Callable[[bytes | bytearray | memoryview], int] = send.send_nowait
+            """Hand over what the operating system takes at once; return how many bytes that were."""
             stdout, sys.stdout = sys.stdout, sys.stderr
             undo.callback(restore_sys_stdout, stdout, sys.stderr)
             self._undo = undo.pop_all()
         StdioStream._open = self
-
-    def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
-        """Hand over what the operating system takes at once; return how many bytes that were."""
-        return self._pair.send_nowait(data)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send all bytes, as `trio.abc.SendStream.send_all`."""

@@ -259,8 +259,8 @@ MUTANTS = [
     Mutant(
         "a cancelled turn ends as if it were not",
         "agent/_turns.py",
-        "return self._cancelled_answer() or self._read(result)",
-        "return self._read(result)",
+        "if not self.cancel_requested:\n                        answer = self._read(result)",
+        "if True:\n                        answer = self._read(result)",
     ),
     Mutant(
         "a turn is answered twice", "agent/_turns.py", "        if self._answered:\n            return\n", ""

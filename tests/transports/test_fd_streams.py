@@ -146,6 +146,15 @@ async def test_finishing_ends_the_input_behind_what_has_arrived() -> None:
         assert await receive.receive_some() == b""
 
 
+async def test_finishing_before_anything_has_arrived_or_was_read_is_the_end() -> None:
+    send, receive = make_pipe()
+    async with send, receive:
+        receive.finish()
+        await send.send_all(b"after")
+        for _ in range(2):
+            assert await receive.receive_some() == b""
+
+
 async def test_finishing_wakes_a_task_that_waits_for_input(nursery: trio.Nursery) -> None:
     send, receive = make_pipe()
     async with send, receive:

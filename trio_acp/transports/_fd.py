@@ -102,8 +102,8 @@ class FdReceiveStream(trio.abc.ReceiveStream):
                 if self._remaining is not None:
                     size = min(size, self._remaining)
                 try:
-                    # With nothing remaining the size is 0: an empty read, the end.
-                    data = self._read(size)
+                    # With nothing remaining this is the end; what systems do with an empty read differs.
+                    data = self._read(size) if size else b""
                 except BlockingIOError:
                     self._drained = True
                     continue

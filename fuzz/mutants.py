@@ -210,14 +210,14 @@ MUTANTS = [
     Mutant(
         "an update in five is lost",
         "client/_connection.py",
-        "            turn.put(update, size)",
-        "            turn.put(update, size) if size % 5 else None",
+        "            if not turn.buffer.put(update, size):",
+        "            if size % 5 and not turn.buffer.put(update, size):",
     ),
     Mutant(
         "an update is delivered twice",
         "client/_connection.py",
-        "            turn.put(update, size)",
-        "            turn.put(update, size)\n            turn.put(update, size)",
+        "            if not turn.buffer.put(update, size):",
+        "            if not turn.buffer.put(update, size) or not turn.buffer.put(update, size):",
     ),
     Mutant(
         "every error is a normal end",

@@ -212,6 +212,22 @@ def test_frames_that_differ_in_one_text_are_those_of_the_whole_messages(text: st
     assert frames.frame("again") == encode(of_text("again"))
 
 
+@pytest.mark.parametrize("id", ["", "plain", 'quoted "', "é🦊\x00", "hole-"])
+def test_frames_that_share_an_id_are_those_of_the_whole_messages(id: str) -> None:
+    def of(text: str, id: str) -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "method": "m", "params": {"text": text, "id": id, "after": [1]}}
+
+    common = TextFrames(of(TextFrames.HOLE, TextFrames.ID))
+    assert common.with_id(id).frame("text") == encode(of("text", id))
+    assert common.with_id(TextFrames.HOLE).frame("text") == encode(of("text", TextFrames.HOLE))
+    assert common.with_id("other").frame(TextFrames.ID) == encode(of(TextFrames.ID, "other"))
+
+
+def test_an_id_that_json_cannot_carry_is_refused() -> None:
+    with pytest.raises(LocalProtocolError, match="cannot be sent as JSON"):
+        TextFrames(of_text(TextFrames.HOLE)).with_id("\ud800")
+
+
 def test_a_text_that_json_cannot_carry_is_refused_with_the_same_hint() -> None:
     frames = TextFrames(of_text(TextFrames.HOLE))
     with pytest.raises(LocalProtocolError, match=r"cannot be sent as JSON.*pass only") as caught:

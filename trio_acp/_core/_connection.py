@@ -185,7 +185,7 @@ class Connection:
 
         Args:
             method: the method's wire name.
-            params: the parameters, with `TextFrames.HOLE` where the text goes.
+            params: the parameters, with `TextFrames.HOLE` where the text goes, and perhaps `TextFrames.ID`.
         """
         return TextFrames({"jsonrpc": "2.0", "method": method, "params": params})
 

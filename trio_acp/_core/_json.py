@@ -92,16 +92,35 @@ class TextFrames:
     A piece of an agent's message takes 2.1 us with it rather than 2.9.
 
     Args:
-        message: one of the messages, with `TextFrames.HOLE` where the text goes.
+        message: one of the messages, with `TextFrames.HOLE` where the text goes, and `TextFrames.ID` where an
+            id goes that several of them have in common, if there is one; it has to come behind the text.
     """
 
     HOLE: Final = f"hole-{uuid.uuid4().hex}"
     """Stands for the text. Random, so that nobody can send it."""
 
+    ID: Final = f"id-{uuid.uuid4().hex}"
+    """Stands for the id."""
+
     __slots__ = ("_after", "_before")
 
     def __init__(self, message: dict[str, Any]) -> None:
         self._before, _, self._after = encode(message).partition(orjson.dumps(self.HOLE))
+
+    def with_id(self, id: str) -> TextFrames:
+        """Return the same with an id in its place: a third of the work of beginning anew.
+
+        Raises:
+            LocalProtocolError: the id holds something that JSON in UTF-8 cannot carry.
+        """
+        try:
+            encoded = orjson.dumps(id)
+        except TypeError as error:
+            raise _unfit(error) from None
+        frames = object.__new__(TextFrames)
+        frames._before = self._before
+        frames._after = self._after.replace(_ID, encoded)
+        return frames
 
     def frame(self, text: str) -> bytes:
         """Return the frame of the message with that text.
@@ -113,6 +132,9 @@ class TextFrames:
             return self._before + orjson.dumps(text) + self._after
         except TypeError as error:
             raise _unfit(error) from None
+
+
+_ID: Final = orjson.dumps(TextFrames.ID)
 
 
 def decode_leniently(line: bytes | bytearray) -> Any:

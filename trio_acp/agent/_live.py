@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from trio_acp._core import TextFrames
 from trio_acp._errors import LocalProtocolError
 from trio_acp.schema import (
     McpServer,
@@ -91,6 +92,8 @@ class LiveSession:
         self._deferred: list[dict[str, Any]] = []
         self._id_prefix = secrets.token_hex(4)
         self._last_id = 0
+        self._text_frames: dict[str, TextFrames] = {}
+        """What makes the frames of messages, for each of the kinds of chunks."""
 
     # Names and places --------------------------------------------------------------------------------
 
@@ -98,6 +101,17 @@ class LiveSession:
         """Return an id that this session has not used, in this run or an earlier one (T4)."""
         self._last_id += 1
         return f"{kind}_{self._id_prefix}_{self._last_id}"
+
+    def text_frames(self, tag: str) -> TextFrames:
+        """Return what makes the frames of pieces of messages, once it is given their id."""
+        frames = self._text_frames.get(tag)
+        if frames is None:
+            content = {"type": "text", "text": TextFrames.HOLE}
+            update = {"sessionUpdate": tag, "content": content, "messageId": TextFrames.ID}
+            frames = self._text_frames[tag] = self.peer.core.text_frames(
+                "session/update", {"sessionId": self.id, "update": update}
+            )
+        return frames
 
     def resolve(self, path: str | os.PathLike[str]) -> str:
         """Return an absolute path; a relative one starts at the session's directory (S5).

@@ -134,12 +134,7 @@ class Emitter:
         """Return what makes the frames of a message, the open one or a new one."""
         self._go_on(tag, message_id)
         if self._frames is None:
-            live = self.live
-            content_of_all = {"type": "text", "text": TextFrames.HOLE}
-            update = {"sessionUpdate": tag, "content": content_of_all, "messageId": self._message_id}
-            self._frames = live.peer.core.text_frames(
-                "session/update", {"sessionId": live.id, "update": update}
-            )
+            self._frames = self.live.text_frames(tag).with_id(self._message_id)
         return self._frames
 
     async def send(self, update: dict[str, Any]) -> None:

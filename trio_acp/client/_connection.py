@@ -211,21 +211,10 @@ class ClientConnection:
     # What arrives: notifications -----------------------------------------------------------------------
 
     def notification(self, method: str, params: dict[str, Any], size: int) -> None:
-        """Route a notification; unknown ones are ignored (W5)."""
-        if method == "session/update":
-            self._update(params, size)
+        """Route a notification: first of all, an update."""
+        if method != "session/update":
+            self._other_notification(method, params, size)
             return
-        if method == "elicitation/complete" and self.options.elicit_url is not None:
-            self.elicitations.complete(params)
-        elif method in self.options.extensions:
-            lost = self._extension_calls.lost
-            self._extension_calls.put((method, params), size)
-            if self._extension_calls.lost != lost:
-                logger.warning("dropped a notification: the handlers of extensions are too slow")
-        else:
-            logger.debug("ignored a notification of the agent: %s", method)
-
-    def _update(self, params: dict[str, Any], size: int) -> None:
         # The hot path of a host. What it calls for each update was chosen by measurement: docs/performance.
         session_id = params.get("sessionId")
         record = self._open.get(session_id) if type(session_id) is str else None
@@ -267,7 +256,22 @@ class ClientConnection:
             record.version += 1
             if record.change is not None:
                 record.announce()
-            turn.put(update, size)
+            if turn.may_idle_out:
+                turn.active()
+            if not turn.buffer.put(update, size):
+                turn.overflowed()
+
+    def _other_notification(self, method: str, params: dict[str, Any], size: int) -> None:
+        """Route what is no update; what is unknown is ignored (W5)."""
+        if method == "elicitation/complete" and self.options.elicit_url is not None:
+            self.elicitations.complete(params)
+        elif method in self.options.extensions:
+            lost = self._extension_calls.lost
+            self._extension_calls.put((method, params), size)
+            if self._extension_calls.lost != lost:
+                logger.warning("dropped a notification: the handlers of extensions are too slow")
+        else:
+            logger.debug("ignored a notification of the agent: %s", method)
 
     def _note_leniencies(self, report: list[Leniency]) -> None:
         for leniency in report:

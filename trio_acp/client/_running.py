@@ -119,7 +119,8 @@ class RunningTurn:
         """Those that may be open, in the order of their arrival; a dictionary, for thousands at once."""
         self._handlers = Handlers(line)
         self._idle_timeout = idle_timeout
-        self._may_idle_out = idle_timeout != math.inf
+        self.may_idle_out: bool = idle_timeout != math.inf
+        """Its activity has to be noted, see `active`."""
         self._last_activity = trio.current_time()
         self._alarm: trio.CancelScope | None = None
         """Wakes the watcher when a deadline has come; None before it watches."""
@@ -127,17 +128,14 @@ class RunningTurn:
 
     # From the read loop --------------------------------------------------------------------------------
 
-    def put(self, update: SessionUpdate, size: int) -> None:
-        """Take an update that was folded already."""
-        if self._may_idle_out:
-            self._last_activity = trio.current_time()
-        if not self.buffer.put(update, size):
-            if self.unattended:
-                self.buffer.drop()
-                return
-            items, waiting = self.buffer.items, self.buffer.size
-            self.buffer.release()
-            self.fail(SlowConsumer(self.session_id, items=items, size=waiting))
+    def overflowed(self) -> None:
+        """The buffer has refused an update: too much waits there."""
+        if self.unattended:
+            self.buffer.drop()
+            return
+        items, waiting = self.buffer.items, self.buffer.size
+        self.buffer.release()
+        self.fail(SlowConsumer(self.session_id, items=items, size=waiting))
 
     def answered(self, result: Any, error: AcpError | None) -> None:
         """Take the answer to the prompt, or the news that there will be none (T2, X2)."""
@@ -176,7 +174,7 @@ class RunningTurn:
 
     def active(self) -> None:
         """The agent did something in this session: it is not idle."""
-        if self._may_idle_out:
+        if self.may_idle_out:
             self._last_activity = trio.current_time()
 
     # Ending it -----------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class Ticket:
         """Return when everything before has begun; what follows up to the next checkpoint comes before all
         that is behind.
 
-        Shielded: everything before begins within one pass of the scheduler, cancelled or not.
+        Shielded: everything before begins within a pass or two of the scheduler, cancelled or not.
         """
         before = self._before
         if before is not None and not before._begun:

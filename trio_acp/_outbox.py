@@ -92,13 +92,14 @@ class Outbox:
             awaited: the peer cannot go on without it: an answer, a request, a cancellation. It takes with it
                 what is queued before it.
         """
-        if self.error is not None:
-            return
         self._frames.append(frame)
         self.size += len(frame)
+        if self.held and self.size < OUTBOX_SOFT_BYTES:
+            return
+        if self.error is not None:
+            self._forget()
+            return
         if self._writer_parked:
-            if self.held and self.size < OUTBOX_SOFT_BYTES:
-                return
             left = self._direct_writes
             if left == DIRECT_WRITES or (awaited and left):
                 self._direct_writes = left - 1
@@ -118,7 +119,7 @@ class Outbox:
         writer another 5: with this, a turn with ten updates is one write of the task that makes them. Without
         effect while the writer waits for the peer to read.
         """
-        self.held = self._send_nowait is not None
+        self.held = self._writer_parked and self._send_nowait is not None and self.error is None
         # A step begins, so other tasks have just had their turn.
         self.pacer.restart()
 
@@ -127,7 +128,7 @@ class Outbox:
         if not self.held:
             return
         self.held = False
-        if self._frames and self._writer_parked:
+        if self._frames:
             self._write_queue()
             if self._frames:
                 # The pipe is full: nothing is gained by asking it again before the writer has waited for it.

@@ -78,6 +78,9 @@ class Dispatcher(Protocol):
     def disconnected(self, reason: AcpError) -> None:
         """The peer is gone; all open requests have failed already. Called once, never after `Peer.stop`."""
 
+    async def input_ends(self) -> None:
+        """All that the peer sent has been taken. Until this returns, its requests can still be answered."""
+
     async def loss(self) -> AcpError:
         """Say why the input ended. May wait, shortly, for an exit status."""
         ...
@@ -417,14 +420,24 @@ class Peer:
         notified = self._dispatcher.notification
         asked = self._asked
         data: bytes | bytearray = b"-"
+        ending = False
         while data:
-            if pauses():
-                await self._dispatcher.may_read()
-            try:
-                data = await receive(RECEIVE_CHUNK_BYTES)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                # What the stream lost in the middle of a line is no message; all before it was read.
+            if ending:
+                await self._dispatcher.input_ends()
                 data = b""
+            else:
+                if pauses():
+                    await self._dispatcher.may_read()
+                try:
+                    data = await receive(RECEIVE_CHUNK_BYTES)
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    # What the stream lost in the middle of a line is no message; all before it was read.
+                    data = b""
+                if not data:
+                    # A last line without its newline is a line (W1), and read as all others: there is the
+                    # same time to answer a request in it.
+                    ending = True
+                    data = b"\n"
             outbox.allow_direct_writes()
             # What is answered as it is read goes out together, behind the last message that was read.
             outbox.hold()

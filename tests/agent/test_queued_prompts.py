@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextvars
+
 import trio
 import trio.testing
 
@@ -56,3 +58,22 @@ async def test_what_comes_behind_a_queued_prompt_does_not_wait_for_it(
         go_on.set()
         for id in prompts:
             assert await client.answer(id) == {"stopReason": "end_turn"}
+
+
+async def test_what_the_turn_before_has_set_in_its_context_is_nothing_to_a_queued_one(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """T1: a turn begins in the context of its connection, whoever starts it."""
+    speaker: contextvars.ContextVar[str] = contextvars.ContextVar("speaker", default="nobody")
+    seen: list[str] = []
+
+    async def prompt(ctx: PromptContext) -> None:
+        seen.append(speaker.get())
+        speaker.set(ctx.text)
+        await trio.lowlevel.checkpoint()
+
+    async with connected(agent(prompt, overlapping_prompts="queue")) as client:
+        session = await client.new_session()
+        for id in [await client.start_prompt(session, text) for text in ("1", "2", "3")]:
+            assert await client.answer(id) == {"stopReason": "end_turn"}
+    assert seen == ["nobody"] * 3

@@ -17,7 +17,6 @@ import trio.testing
 from tests.agent.scripted import HOLD, ScriptedClient, WireError, agent, connected, prompt_params, raw_client
 from trio_acp import _errors as errors
 from trio_acp.agent import AgentApp, ConnectedClient, PromptContext
-from trio_acp.agent._connection import _WatchedStream
 from trio_acp.transports import open_memory_pair
 
 
@@ -362,24 +361,6 @@ async def test_what_a_shielded_handler_still_holds_when_the_client_is_gone_is_le
         await client.stream.aclose()
     assert done == ["let go"]
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
-
-
-async def test_a_watched_stream_passes_everything_on() -> None:
-    ours, theirs = trio.testing.memory_stream_pair()
-    ended: list[bool] = []
-
-    async def input_ends() -> None:
-        ended.append(True)
-
-    watched = _WatchedStream(theirs, input_ends)
-    await watched.wait_send_all_might_not_block()
-    await watched.send_all(b"x")
-    assert await ours.receive_some() == b"x"
-    await watched.aclose()
-    assert await ours.receive_some() == b""
-    assert await watched.receive_some() == b""
-    assert ended == [True]
-    await ours.aclose()
 
 
 async def test_a_failure_and_an_interrupt_at_once_stay_a_group() -> None:

@@ -16,8 +16,8 @@ from trio_acp._pacing import ITEMS_PER_CHECKPOINT
 
 
 @asynccontextmanager
-async def agent(updates: int) -> AsyncGenerator[tuple[Wire, str]]:
-    """An agent whose turns send so many updates, with one session, quiet."""
+async def agent(updates: int, *, first: bool = False) -> AsyncGenerator[tuple[Wire, str]]:
+    """An agent whose turns send so many updates; its session has had one, unless ``first``. Quiet."""
     app = AgentApp(name="agent", version="1")
 
     @app.on_prompt
@@ -32,14 +32,19 @@ async def agent(updates: int) -> AsyncGenerator[tuple[Wire, str]]:
         await wire.receive()
         wire.send({"id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
         (answer,) = await wire.receive()
-        await trio.testing.wait_all_tasks_blocked()
-        yield wire, answer["result"]["sessionId"]
+        session_id = answer["result"]["sessionId"]
+        if not first:
+            params = {"sessionId": session_id, "prompt": []}
+            wire.send({"id": 1, "method": "session/prompt", "params": params})
+            await trio.testing.wait_all_tasks_blocked()
+            await wire.receive()
+        yield wire, session_id
         nursery.cancel_scope.cancel()
 
 
-async def count_turn(updates: int) -> tuple[Counters, int]:
+async def count_turn(updates: int, *, first: bool = False) -> tuple[Counters, int]:
     """Count one turn, and the writes in it."""
-    async with agent(updates) as (wire, session_id):
+    async with agent(updates, first=first) as (wire, session_id):
         writes = wire.near.calls.writes
         prompt = [{"type": "text", "text": "go"}]
         params = {"sessionId": session_id, "prompt": prompt}
@@ -59,6 +64,12 @@ async def test_a_turn_is_one_task_and_its_answer_one_write() -> None:
     # The read loop twice (it looks before it sleeps), the turn's task, and this test's.
     assert counters.steps == 4
     assert writes == 1
+
+
+async def test_the_first_turn_opens_the_nursery_that_all_turns_run_in() -> None:
+    counters, writes = await count_turn(10, first=True)
+    assert (counters.tasks, counters.steps, writes) == (2, 5, 1)
+    assert counters.steps_of["_open"] == 1
 
 
 @pytest.mark.parametrize("updates", [1, 2, 10, ITEMS_PER_CHECKPOINT - 2])
@@ -95,7 +106,7 @@ async def test_a_hundred_updates_more_are_a_step_of_the_turn_and_a_write_more(
     some, some_writes = await count_turn(5 * ITEMS_PER_CHECKPOINT)
     more, more_writes = await count_turn(10 * ITEMS_PER_CHECKPOINT)
     assert more.tasks == some.tasks == 1
-    assert more.steps_of["_run"] - some.steps_of["_run"] == 5
+    assert more.steps_of["_run_in_lane"] - some.steps_of["_run_in_lane"] == 5
     assert more.steps - some.steps == 5
     assert more_writes - some_writes == 5
 

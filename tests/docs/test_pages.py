@@ -89,6 +89,7 @@ ROOMS = {
     "_outbox": "connection",
     "_peer": "connection",
     "_pacing": "connection",
+    "_lanes": "connection",
     "_errors": "errors",
     "_extension_values": "errors",
 }

@@ -59,6 +59,9 @@ class Recorder:
     def disconnected(self, reason: AcpError) -> None:
         self.reasons.append(reason)
 
+    async def input_ends(self) -> None:
+        self.input_has_ended = True
+
     async def loss(self) -> AcpError:
         await self.reason_known.wait()
         return self.reason

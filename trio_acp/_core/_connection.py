@@ -406,13 +406,14 @@ class Connection:
         method = message["method"]
         is_request = "id" in message
         id = message.get("id")
-        if is_request and not _is_id(id):
+        if is_request and id.__class__ is not int and not _is_id(id):
             return self._refuse_message(None, "id: expected a string, an integer or null")
         if not isinstance(method, str):
             return self._refuse_message(id, "method: expected a string")
+        self.junk_in_a_row = 0
+        self.messages_received += 1
         name = method[:NAME_IN_REASON]
         if is_request and id in self._inbound:
-            self._good()
             # Under that id, the refusal would pass for the answer to the request that is open.
             error = InvalidRequest(f"id: {brief(id)} belongs to a request that is still open")
             return MessageRefused(f"{name}: its id {brief(id)} is in use", self._reply(None, error))
@@ -421,12 +422,9 @@ class Connection:
             params = dict[str, Any]()
         elif params.__class__ is not dict:
             if not is_request:
-                self._good()
                 return MessageDropped(f"{name}: params are no object")
-            self._good()
             reply = self._reply(id, InvalidParams(f"{name}: params: expected an object"))
             return MessageRefused(f"{name}: params are no object", reply)
-        self._good()
         if not is_request:
             if method == CANCEL_REQUEST:
                 return self._cancel_requested(params)
@@ -449,7 +447,8 @@ class Connection:
         return CancelRequested(request)
 
     def _classify_response(self, message: dict[str, Any]) -> Event:
-        self._good()
+        self.junk_in_a_row = 0
+        self.messages_received += 1
         id = message["id"]
         request = None
         if id.__class__ is int:
@@ -475,10 +474,6 @@ class Connection:
             # Under the id of an open request the refusal would pass for the answer to that one.
             id = None
         return MessageRefused(reason, self._reply(id, InvalidRequest(reason)))
-
-    def _good(self) -> None:
-        self.junk_in_a_row = 0
-        self.messages_received += 1
 
 
 def _is_id(value: Any) -> bool:

@@ -20,6 +20,7 @@ from trio_acp._errors import (
     RequestError,
     SchemaError,
 )
+from trio_acp._lanes import Lane, Lanes
 from trio_acp._order import Lines, Ticket
 from trio_acp._peer import IncomingRequest, Peer
 from trio_acp._steps import written_together
@@ -69,16 +70,16 @@ class AgentConnection:
         self.notification_tasks: int = 0
         self._stream = stream
         self._nursery: trio.Nursery | None = None
+        self._lanes: Lanes | None = None
         self._ending = False
         """The nursery may close at any moment, so the read loop starts nothing in it any more."""
         self._ended = trio.Event()
         self._reason: AcpError | None = None
         self._callback_error: BaseException | None = None
         self._running = 0
-        self._idle = trio.Event()
-        direct = hasattr(stream, "send_nowait")
+        self._idle: trio.Event | None = None
         self.peer: Peer = Peer(
-            (_WatchedDirectStream if direct else _WatchedStream)(stream, self._input_ends),
+            stream,
             self,
             answer_junk=True,
             max_junk_lines=None,
@@ -101,6 +102,7 @@ class AgentConnection:
                 try:
                     async with trio.open_nursery() as tasks:
                         self._nursery = tasks
+                        self._lanes = Lanes(tasks)
                         # Not by io.start: cancelled in it, the shielded peer could never be reached again.
                         io.start_soon(self.peer.run)
                         try:
@@ -158,13 +160,30 @@ class AgentConnection:
         self._running += 1
         self._nursery.start_soon(self._run, task)
 
+    def start_turn(self, turn: Callable[[], Coroutine[Any, Any, None]]) -> Lane:
+        """Do what `start_task` does in a cancel scope of the task's own; return what cancels it."""
+        assert self._lanes is not None
+        self._running += 1
+        return self._lanes.start(self._run_in_lane, turn)
+
+    async def _run_in_lane(self, lane: Lane, turn: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await written_together(turn(), self.peer.outbox)
+        finally:
+            self._ran()
+        assert self._lanes is not None
+        self._lanes.leave(lane)
+
     async def _run(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
             await written_together(task(), self.peer.outbox)
         finally:
-            self._running -= 1
-            if not self._running:
-                self._idle.set()
+            self._ran()
+
+    def _ran(self) -> None:
+        self._running -= 1
+        if not self._running and self._idle is not None:
+            self._idle.set()
 
     def serve_request(
         self,
@@ -217,7 +236,7 @@ class AgentConnection:
 
         async def close() -> None:
             if live.turn is not None:
-                await live.turn.finished.wait()
+                await live.turn.wait_answered()
             await self.free_session(live)
 
         self.start_task(close)
@@ -290,7 +309,7 @@ class AgentConnection:
     async def may_read(self) -> None:
         """Not awaited: see `pauses`."""
 
-    async def _input_ends(self) -> None:
+    async def input_ends(self) -> None:
         """Let what runs come to its end when the client has closed its end; it may still read the answers."""
         self.link.end_input()
         for live in list(self.sessions.values()):
@@ -299,53 +318,3 @@ class AgentConnection:
             while self._running:
                 self._idle = trio.Event()
                 await self._idle.wait()
-
-
-class _WatchedStream(trio.abc.Stream):
-    """A stream that reports the end of its input before its reader sees it."""
-
-    def __init__(self, stream: trio.abc.Stream, input_ends: Callable[[], Awaitable[None]]) -> None:
-        self.stream = stream
-        receiver: trio.abc.ReceiveStream = getattr(stream, "receiver", stream)
-        self._receive_some = receiver.receive_some
-        self._input_ends = input_ends
-        self._in_line = False
-        """The last bytes were not the end of a line."""
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        """Return the next bytes; nothing when there are no more, however that came."""
-        try:
-            data = await self._receive_some(max_bytes)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            data = b""
-        if data:
-            self._in_line = not data.endswith(b"\n")
-        elif self._in_line:
-            # A last line without its newline is a line (W1). A request in it has to have the same time to be
-            # answered in, so the line is ended before the input is.
-            self._in_line = False
-            return b"\n"
-        else:
-            await self._input_ends()
-        return data
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send all bytes."""
-        await self.stream.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        """Wait until there is room for some bytes."""
-        await self.stream.wait_send_all_might_not_block()
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self.stream.aclose()
-
-
-class _WatchedDirectStream(_WatchedStream):
-    """The same, for a stream that also takes bytes without a task switch."""
-
-    def __init__(self, stream: Any, input_ends: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(stream, input_ends)
-        self.send_nowait: Callable[[bytes | memoryview], int] = stream.send_nowait
-        """Send what fits now; return how many bytes that were."""

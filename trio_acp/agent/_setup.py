@@ -574,6 +574,6 @@ def _free_later(connection: AgentConnection, live: LiveSession) -> None:
 async def _wait_for_turn(live: LiveSession) -> None:
     """Wait for the answer of the turn that was cancelled; it comes, also if its handler goes on."""
     if live.turn is not None:
-        await live.turn.finished.wait()
+        await live.turn.wait_answered()
     await trio.lowlevel.checkpoint()
     live.closed = True

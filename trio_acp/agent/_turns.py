@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import logging
 import math
 from typing import TYPE_CHECKING, Any, final
@@ -19,6 +20,7 @@ from ._sessions import AgentSession
 from ._updates import Emitter, content_to_wire
 
 if TYPE_CHECKING:
+    from trio_acp._lanes import Lane
     from trio_acp._order import Ticket
     from trio_acp._peer import IncomingRequest
 
@@ -68,16 +70,16 @@ class Turn:
         self.arguments = arguments
         self.emitter: Emitter = Emitter(live)
         self.cancel_requested: bool = False
-        self.finished: trio.Event = trio.Event()
         self._incoming = incoming
         self._handler = handler
         self._ticket = ticket
         self._cancel_grace = cancel_grace
         self._connection = connection
-        self._started = False
-        self._scope = trio.CancelScope()
+        self._lane: Lane | None = None
+        self._context: contextvars.Context | None = None
         self._decided = False
         self._answered = False
+        self._answer_awaited: trio.Event | None = None
         self._session: AgentSession[Any] | None = None
         self._ctx: PromptContext | None = None
 
@@ -105,14 +107,16 @@ class Turn:
     # In the read loop --------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Have the handler run, as a task."""
-        self._connection.start_task(self.run)
-        self._started = True
+        """Have the handler run, as a task with a cancel scope of its own."""
+        start = self._connection.start_turn
+        self._lane = start(self.run) if self._context is None else self._context.run(start, self.run)
         self.live.turn = self
 
     def wait_in_line(self) -> None:
         """Wait for the turn before this one, which starts it at its end."""
         self._ticket.pass_by()
+        # Trio copies the context of whoever starts a task, which will be the turn before.
+        self._context = contextvars.copy_context()
         self.live.queue.append(self)
 
     def cancel(self) -> None:
@@ -120,11 +124,11 @@ class Turn:
         if self.cancel_requested or self._decided:
             return
         self.cancel_requested = True
-        if not self._started:
+        if self._lane is None:
             self.live.queue.remove(self)
             self._answer(_stopped(StopReason.CANCELLED))
             return
-        self._scope.cancel()
+        self._lane.cancel()
         self._connection.start_watch(self._answer_after_grace)
 
     # As a task ---------------------------------------------------------------------------------------
@@ -133,24 +137,25 @@ class Turn:
         """Run the handler, and answer."""
         answer: dict[str, Any] | RequestError | None = None
         try:
-            with self._scope:
-                await self._ticket.begin()
+            await self._ticket.begin()
+            if not self.cancel_requested:
+                if self.live.recorder is not None:
+                    await self._record_prompt(self.live.recorder)
+                result = await call(self._handler, self)
+                # From here on a cancellation comes too late; one that came before makes the result moot.
+                self._decided = True
                 if not self.cancel_requested:
-                    if self.live.recorder is not None:
-                        await self._record_prompt(self.live.recorder)
-                    result = await call(self._handler, self)
-                    # From here on a cancellation comes too late; one that came before makes the result moot.
-                    self._decided = True
-                    if not self.cancel_requested:
-                        answer = self._read(result)
+                    answer = self._read(result)
         except BaseException as error:  # noqa: ASYNC103 - what is swallowed is no cancellation
             self._decided = True
             cancellation, rest = split_cancelled(error)
             # Cancelled from without too: the agent itself is told to end.
             everything = cancellation is not None or trio.current_effective_deadline() == -math.inf
             answer = self._answer_for(rest, cancelled=self.cancel_requested or everything)
+            if cancellation is not None and self.cancel_requested:
+                await self._save()  # noqa: ASYNC102 - shielded and bounded in itself
             if not isinstance(rest, Exception):
-                # The program ends, or is being cancelled; but the client gets its answer.
+                # The turn was cancelled, or the program ends; but the client gets its answer.
                 self._answer(answer)
                 raise
             if cancellation is not None:
@@ -158,9 +163,14 @@ class Turn:
                 self._answer(answer)
                 raise cancellation from None  # noqa: ASYNC104 - the one that was in the group
         self._decided = True
+        if self.live.recorder is not None:
+            await self._save()
+        self._answer(_stopped(StopReason.CANCELLED) if answer is None else answer)
+
+    async def _save(self) -> None:
+        """Save what the turn has told; for so long at most, whatever is cancelled around."""
         if self.live.recorder is not None and not self._answered:
             await self.live.recorder.flush_soon()
-        self._answer(_stopped(StopReason.CANCELLED) if answer is None else answer)
 
     def _read(self, result: Any) -> dict[str, Any]:
         """Turn what a handler returned into the answer."""
@@ -212,16 +222,26 @@ class Turn:
             self._incoming.refuse(answer)
         else:
             self._incoming.answer(answer)
-        self.finished.set()
+        if self._answer_awaited is not None:
+            self._answer_awaited.set()
         if self.live.turn is self:
             self.live.turn = None
             if self.live.queue:
                 self.live.queue.popleft().start()
 
+    async def wait_answered(self) -> None:
+        """Return when the turn has its answer."""
+        if self._answer_awaited is None:
+            # Made when it is asked for: almost no turn is waited for.
+            self._answer_awaited = trio.Event()
+            if self._answered:
+                self._answer_awaited.set()
+        await self._answer_awaited.wait()
+
     async def _answer_after_grace(self) -> None:
         """Answer for a handler that does not end though it was cancelled."""
         with trio.move_on_after(self._cancel_grace):
-            await self.finished.wait()
+            await self.wait_answered()
         if not self._answered:
             logger.warning(
                 "a handler of session %r goes on %g s after its turn was cancelled; it was answered for",

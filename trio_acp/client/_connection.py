@@ -472,6 +472,9 @@ class ClientConnection:
         self.lost.set()
         self.conditions_changed()
 
+    async def input_ends(self) -> None:
+        """Nothing of the agent's is worth a wait: it has gone."""
+
     async def loss(self) -> AcpError:
         """Say why the input ended."""
         return await self._explain_loss()

@@ -54,7 +54,12 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = [
-    Mutant("a last line without newline is lost", "_core/_framing.py", "return rest or None", "return None"),
+    Mutant(
+        "a last line without newline is lost",
+        "_core/_framing.py",
+        'return rest + b"\\n" if rest else None',
+        "return None",
+    ),
     Mutant("half a frame is forgotten", "_core/_framing.py", "if lines and held:", "if lines and held > 9:"),
     Mutant(
         "a message may be twice too long",
@@ -131,8 +136,8 @@ MUTANTS = [
     Mutant(
         "junk is counted for ever",
         "_core/_connection.py",
-        "def _good(self) -> None:\n        self.junk_in_a_row = 0",
-        "def _good(self) -> None:\n        pass",
+        "        self.junk_in_a_row = 0\n        self.messages_received += 1\n        name =",
+        "        self.messages_received += 1\n        name =",
     ),
     Mutant(
         "error answers are dropped",
@@ -259,8 +264,8 @@ MUTANTS = [
     Mutant(
         "a cancelled turn ends as if it were not",
         "agent/_turns.py",
-        "if not self.cancel_requested:\n                        answer = self._read(result)",
-        "if True:\n                        answer = self._read(result)",
+        "if not self.cancel_requested:\n                    answer = self._read(result)",
+        "if True:\n                    answer = self._read(result)",
     ),
     Mutant(
         "a turn is answered twice", "agent/_turns.py", "        if self._answered:\n            return\n", ""
@@ -268,7 +273,7 @@ MUTANTS = [
     Mutant(
         "a session stays busy", "agent/_turns.py", "            self.live.turn = None\n", "            pass\n"
     ),
-    Mutant("a cancel does not reach the handler", "agent/_turns.py", "        self._scope.cancel()\n", ""),
+    Mutant("a cancel does not reach the handler", "agent/_turns.py", "        self._lane.cancel()\n", ""),
 ]
 
 

@@ -150,10 +150,11 @@ def reference_frames(data: bytes, limit: int) -> tuple[list[bytes], bool]:
     lines = data.split(b"\n")
     if lines[-1] == b"":
         lines.pop()
+    framed = [line + b"\n" for line in lines]
     for index, line in enumerate(lines):
         if len(line) > limit:
-            return lines[:index], True
-    return lines, False
+            return framed[:index], True
+    return framed, False
 
 
 @given(

@@ -49,6 +49,10 @@ class TurnBuffer(Generic[T]):
         self._current: list[T] = []
         """The batch that is being taken, its next update last: taking is a `pop`, which frees it, too."""
         self._current_bytes = 0
+        self._easy_items = max_items
+        """With fewer updates waiting than this, `put` need not count what is left of the batch."""
+        self._easy_bytes = max_bytes
+        """With no more bytes waiting than this, neither."""
         self._received = 0
         """Updates in all batches that were received."""
         self._busy = False
@@ -89,16 +93,14 @@ class TurnBuffer(Generic[T]):
 
     def put(self, item: T, size: int) -> bool:
         """Add an update of ``size`` bytes; return false when it does not fit: it is not kept then."""
-        if self._released:
-            return True
         waiting = self._waiting
         total = self._waiting_bytes + size
-        current = len(self._current)
-        held = len(waiting) + current
-        if held and (
-            held >= self._max_items or total + (self._current_bytes if current else 0) > self._max_bytes
-        ):
-            return False
+        if len(waiting) >= self._easy_items or total > self._easy_bytes:
+            if self._released:
+                return True
+            held = self.items
+            if held and (held >= self._max_items or self.size + size > self._max_bytes):
+                return False
         self._waiting_bytes = total
         waiting.append(item)
         if self._parked is not None:
@@ -118,6 +120,7 @@ class TurnBuffer(Generic[T]):
     def release(self) -> None:
         """Drop what is kept and all that follows: nobody will take it."""
         self._released = True
+        self._easy_items = 0
         self._waiting = []
         self._waiting_bytes = 0
         self._received -= len(self._current)
@@ -188,7 +191,10 @@ class TurnBuffer(Generic[T]):
         self._waiting = []
         self._waiting_bytes = 0
         items.reverse()
-        self._received += len(items)
+        count = len(items)
+        self._received += count
+        self._easy_items = 0 if self._released else self._max_items - count
+        self._easy_bytes = self._max_bytes - self._current_bytes
         self._current = items
         self.room.set()
 

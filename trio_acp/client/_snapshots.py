@@ -152,15 +152,15 @@ class Message:
         message_id: the agent's id for it, None where it gives none.
     """
 
-    __slots__ = ("_parts", "_run", "counted", "message_id", "role", "size")
+    __slots__ = ("_joined_size", "_parts", "_run", "counted", "message_id", "role")
 
     def __init__(self, role: Literal["agent", "user", "thought"], message_id: str | None) -> None:
         self.role: Literal["agent", "user", "thought"] = role
         self.message_id: str | None = message_id
-        self.size: int = 0
-        """Characters that it holds, about."""
+        self._joined_size = 0
+        """Characters of the parts."""
         self.counted: int | None = None
-        """The part of ``size`` that the history it is in has taken note of; None while it is in none."""
+        """How many of its characters the history it is in has taken note of; None while it is in none."""
         self._parts: list[str | ContentBlock] | tuple[()] = ()
         """What comes before the run; a list when there is something. In short messages there is not."""
         self._run: list[str] | str | None = None
@@ -183,10 +183,19 @@ class Message:
         run = self._run
         return len(self._parts) + (len(run) if isinstance(run, list) else run is not None)
 
+    def measure(self) -> int:
+        """Return how many characters it holds, about."""
+        run = self._run
+        if run is None:
+            return self._joined_size
+        return self._joined_size + (len(run) if isinstance(run, str) else sum(map(len, run)))
+
     def _join(self) -> None:
         run = self._run
         if run is not None:
-            self._append(run if isinstance(run, str) else "".join(run))
+            text = run if isinstance(run, str) else "".join(run)
+            self._append(text)
+            self._joined_size += len(text)
             self._run = None
 
     def _append(self, part: str | ContentBlock) -> None:
@@ -215,33 +224,31 @@ class Message:
     def add(self, content: ContentBlock) -> None:
         """Append one chunk's content."""
         if (
-            type(content) is TextContent
+            content.__class__ is TextContent
             and content.annotations is None
             and content.meta is None
             and content.extra is None
         ):
             run = self._run
-            text = content.text
-            self.size += len(text)
-            if run is None:
-                self._run = text
-            elif isinstance(run, str):
-                self._run = [run, text]
-            else:
-                run.append(text)
+            if isinstance(run, list):
+                run.append(content.text)
                 if len(run) >= JOINED_CHUNKS:
                     self._join()
+            elif run is None:
+                self._run = content.text
+            else:
+                self._run = [run, content.text]
         else:
             self._join()
             self._append(content)
-            self.size += _size_of(content)
+            self._joined_size += _size_of(content)
 
     def copy(self) -> Message:
         """Return one that goes on by itself from here."""
         self._join()
         twin = Message(self.role, self.message_id)
         twin._parts = list(self._parts)
-        twin.size = self.size
+        twin._joined_size = self._joined_size
         return twin
 
 
@@ -285,24 +292,24 @@ class History:
         """Chunks go to this message from now on; it is entered if it is new."""
         self._open = None
         last = self._last
-        if last is not None and last.size != last.counted:
+        if last is not None:
             self._count(last)
         self._last = message
+        messages = self._messages
         if message.counted is None:
             message.counted = 0
-            self._messages.append(message)
+            messages.append(message)
             if message.message_id is not None:
                 self._by_id[message.role, message.message_id] = message
-        while len(self._messages) > MAX_MESSAGES or (
-            self._size > MAX_MESSAGE_CHARACTERS and len(self._messages) > 1
-        ):
+        while len(messages) > MAX_MESSAGES or (self._size > MAX_MESSAGE_CHARACTERS and len(messages) > 1):
             self._forget(self._messages.popleft())
             self.lost += 1
 
     def _count(self, message: Message) -> None:
         assert message.counted is not None  # it is in here
-        self._size += message.size - message.counted
-        message.counted = message.size
+        size = message.measure()
+        self._size += size - message.counted
+        message.counted = size
 
     def _forget(self, message: Message) -> None:
         self._size -= message.counted or 0

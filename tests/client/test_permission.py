@@ -71,6 +71,19 @@ async def test_without_a_handler_the_first_allowing_option_is_taken_and_never_an
     assert (await run_turn(script, None)).stop_reason == "end_turn"
 
 
+async def test_what_a_request_says_wrongly_beside_the_point_is_noted_and_no_reason_to_refuse_it(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async def script(wire: Wire) -> None:
+        await asking(wire.permission(status=[1]), answers=[select("yes")])(wire)
+
+    async with Scene(script) as (agent, _wire):
+        session = await agent.new_session()
+        async with session.prompt("x") as turn:
+            assert await turn.wait() == "end_turn"
+        assert [leniency.path for leniency in agent.leniencies] == [("toolCall", "status")]
+
+
 # What a handler may return -------------------------------------------------------------------------------
 
 

@@ -124,6 +124,38 @@ async def test_somebody_who_waits_does_not_take_the_updates_from_somebody_who_it
     await flooded(both)
 
 
+async def test_reading_goes_on_for_the_turn_of_another_session_that_begins_meanwhile(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    could_write: list[int] = []
+    paused = trio.Event()
+
+    async def script(wire: Wire) -> None:
+        await wire.new_session("s1")
+        await wire.new_session("s2")
+        prompt = await wire.prompt("s1")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(flood, wire)
+            await trio.testing.wait_all_tasks_blocked()
+            could_write.append(held(wire))
+            paused.set()
+        could_write.append(held(wire))
+        other = await wire.prompt("s2")
+        await wire.end(other)
+        await wire.end(prompt)
+
+    async with Scene(script, OPTIONS, limit=PIPE) as (agent, _wire):
+        first, second = await agent.new_session(), await agent.new_session()
+        async with first.prompt("x") as turn:
+            await paused.wait()
+            began = trio.current_time()
+            async with second.prompt("y") as other:
+                assert await other.wait() == "end_turn"
+            assert trio.current_time() == began
+            assert len([update async for update in turn]) == FLOOD
+    assert could_write[0] < FLOOD <= could_write[1]
+
+
 @pytest.mark.parametrize("way", ["cancel", "request", "session"])
 async def test_reading_goes_on_as_soon_as_something_else_could_suffer(
     autojump_clock: trio.testing.MockClock, way: str

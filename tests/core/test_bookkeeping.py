@@ -273,6 +273,19 @@ def test_disconnecting_between_two_events_ends_the_rest(line: bytes, limit: int)
     assert len(seen) == 1
 
 
+@pytest.mark.parametrize("line", [b'{"method":"m","params":{}}', b'{"method":"m"}', b'{"id":1,"method":"m"}'])
+def test_disconnecting_when_told_of_a_message_ends_the_rest(line: bytes) -> None:
+    core = Connection()
+    told: list[Any] = []
+
+    def tell(*message: Any) -> None:
+        told.append(message)
+        core.disconnect()
+
+    assert list(core.receive((line + b"\n") * 3, tell, tell)) == []
+    assert len(told) == 1
+
+
 def test_an_answer_given_between_two_events_frees_the_id_for_the_next_message() -> None:
     core = Connection()
     taken = 0

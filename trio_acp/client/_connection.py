@@ -217,7 +217,7 @@ class ClientConnection:
             return
         # The hot path of a host. What it calls for each update was chosen by measurement: docs/performance.
         session_id = params.get("sessionId")
-        record = self._open.get(session_id) if session_id.__class__ is str else None
+        record = self._open.get(session_id) if type(session_id) is str else None
         if record is None:
             record = self.table.find(session_id)
         turn = None if record is None else record.turn

@@ -224,7 +224,7 @@ class Message:
     def add(self, content: ContentBlock) -> None:
         """Append one chunk's content."""
         if (
-            content.__class__ is TextContent
+            type(content) is TextContent
             and content.annotations is None
             and content.meta is None
             and content.extra is None

@@ -103,11 +103,11 @@ WORKLOADS: Final = {
         _stream("W2", "mix of a working turn", "mix", 16000, goal=3.5),
         attrs.evolve(
             _stream("W3", "permission round trip", "permission", 3000, goal=1.4),
-            contenders=("trio_acp", "sdk", "node", "decode"),
+            contenders=("trio_acp", "sdk", "node", "decode", "trio"),
         ),
         attrs.evolve(
             _stream("W3p", "the same, decided by a plain function", "permission", 3000, plain=True),
-            contenders=("trio_acp", "sdk", "node", "decode"),
+            contenders=("trio_acp", "sdk", "node", "decode", "trio"),
         ),
         _stream("W4", "one update of 64 MiB", "chunks", 1, size=W4_BYTES),
         Workload(

@@ -74,23 +74,31 @@ def stream(pipe: Pipe, order: dict[str, Any], sessions: int, limit: str) -> None
                 left -= END in each[:80]
 
 
+def permit(pipe: Pipe, message: dict[str, Any]) -> None:
+    """Answer a permission request."""
+    outcome = {"outcome": "selected", "optionId": message["params"]["options"][0]["optionId"]}
+    pipe.send({"jsonrpc": "2.0", "id": message["id"], "result": {"outcome": outcome}})
+
+
 def permissions(pipe: Pipe, order: dict[str, Any]) -> None:
     """Answer every request."""
     pipe.send(*prompts(order, 1))
-    while True:
-        message = orjson.loads(pipe.lines.readline())
-        if "method" not in message:
-            return
-        outcome = {"outcome": "selected", "optionId": message["params"]["options"][0]["optionId"]}
-        pipe.send({"jsonrpc": "2.0", "id": message["id"], "result": {"outcome": outcome}})
+    while "method" in (message := orjson.loads(pipe.lines.readline())):
+        permit(pipe, message)
 
 
-def main() -> None:
+def connect(sessions: int) -> Pipe:
+    """Start the scripted agent and open its sessions."""
     pipe = Pipe()
-    sessions = job.get("sessions", 1)
     for number in range(sessions):
         pipe.send({"jsonrpc": "2.0", "id": number, "method": "session/new", "params": {}})
         pipe.lines.readline()
+    return pipe
+
+
+def main() -> None:
+    sessions = job.get("sessions", 1)
+    pipe = connect(sessions)
 
     def run(order: dict[str, Any]) -> None:
         if order["work"] == "permission":

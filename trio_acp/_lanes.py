@@ -19,21 +19,17 @@ Args = TypeVarTuple("Args")
 class Lane:
     """A nursery in which one task runs after the other, so that its scope is that of the one that runs."""
 
-    __slots__ = ("_cancelled", "nursery")
+    __slots__ = ("cancelled", "nursery")
 
     def __init__(self) -> None:
         self.nursery: trio.Nursery | None = None
         """Open while tasks can be started in it."""
-        self._cancelled = False
-
-    @property
-    def cancelled(self) -> bool:
+        self.cancelled: bool = False
         """It was cancelled, so its task is the last one."""
-        return self._cancelled
 
     def cancel(self) -> None:
         """Cancel the task, which still has to be running, or to begin."""
-        self._cancelled = True
+        self.cancelled = True
         if self.nursery is not None:
             self.nursery.cancel_scope.cancel()
 
@@ -42,7 +38,7 @@ class Lane:
 class Lanes:
     """Starts tasks, each in a lane that no other task is in.
 
-    To make, enter and leave a cancel scope is a seventh of what an agent's turn takes. The scope of a nursery
+    To make, enter and leave a cancel scope is a tenth of what an agent's turn takes. The scope of a nursery
     does as well, and is as good as new after a task that was not cancelled; one that was is not used again.
     The task itself is a new one each time: Trio's checks at the end of a task stay what they are.
 

@@ -111,6 +111,12 @@ async def test_a_message_keeps_what_is_not_text(autojump_clock: trio.testing.Moc
     assert "ab!c" in repr(message)
 
 
+def test_a_message_may_begin_with_any_content() -> None:
+    image = ImageContent("aGk=", "image/png")
+    assert Message("agent", None, image).content == [image]
+    assert Message("agent", None, TextContent("a")).content == [TextContent("a")]
+
+
 def test_a_message_of_very_many_chunks_takes_little_more_than_its_text() -> None:
     message = Message("agent", None)
     for n in range(10_000):

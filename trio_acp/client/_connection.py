@@ -216,9 +216,11 @@ class ClientConnection:
             self._other_notification(method, params, size)
             return
         # The hot path of a host. What it calls for each update was chosen by measurement: docs/performance.
-        session_id = params.get("sessionId")
-        record = self._open.get(session_id) if type(session_id) is str else None
-        if record is None:
+        session_id: object = None
+        try:
+            record: SessionRecord | None = self._open[params["sessionId"]]
+        except (KeyError, TypeError):
+            session_id = params.get("sessionId")
             record = self.table.find(session_id)
         turn = None if record is None else record.turn
         if self._on_update is not None:

@@ -154,7 +154,12 @@ class Message:
 
     __slots__ = ("_joined_size", "_parts", "_run", "counted", "message_id", "role")
 
-    def __init__(self, role: Literal["agent", "user", "thought"], message_id: str | None) -> None:
+    def __init__(
+        self,
+        role: Literal["agent", "user", "thought"],
+        message_id: str | None,
+        first: ContentBlock | None = None,
+    ) -> None:
         self.role: Literal["agent", "user", "thought"] = role
         self.message_id: str | None = message_id
         self._joined_size = 0
@@ -167,6 +172,17 @@ class Message:
         """Plain text that is not joined yet: a string for each chunk would take far more than its text.
 
         A list from the second chunk on: of messages and thoughts in turns, most have but one."""
+        if first is not None:
+            # Most messages have no other: `add`, written out.
+            if (
+                type(first) is TextContent
+                and first.annotations is None
+                and first.meta is None
+                and first.extra is None
+            ):
+                self._run = first.text
+            else:
+                self.add(first)
 
     def __repr__(self) -> str:
         return f"<Message {self.role} {self.message_id!r}: {self.text[:60]!r}>"
@@ -183,12 +199,16 @@ class Message:
         run = self._run
         return len(self._parts) + (len(run) if isinstance(run, list) else run is not None)
 
-    def measure(self) -> int:
-        """Return how many characters it holds, about."""
+    def grown(self) -> int:
+        """Take note of the characters that it holds, about; return how many are new. It is in a history."""
+        assert self.counted is not None
         run = self._run
-        if run is None:
-            return self._joined_size
-        return self._joined_size + (len(run) if isinstance(run, str) else sum(map(len, run)))
+        size = self._joined_size
+        if run is not None:
+            size += len(run) if isinstance(run, str) else sum(map(len, run))
+        grown = size - self.counted
+        self.counted = size
+        return grown
 
     def _join(self) -> None:
         run = self._run
@@ -293,7 +313,7 @@ class History:
         self._open = None
         last = self._last
         if last is not None:
-            self._count(last)
+            self._size += last.grown()
         self._last = message
         messages = self._messages
         if message.counted is None:
@@ -305,21 +325,15 @@ class History:
             self._forget(self._messages.popleft())
             self.lost += 1
 
-    def _count(self, message: Message) -> None:
-        assert message.counted is not None  # it is in here
-        size = message.measure()
-        self._size += size - message.counted
-        message.counted = size
-
     def _forget(self, message: Message) -> None:
         self._size -= message.counted or 0
         # It may still grow in its turn. That is nothing to this history any more.
         message.counted = None
         if message is self._last:
             self._last = None
-        key = (message.role, message.message_id or "")
-        if self._by_id.get(key) is message:
-            del self._by_id[key]
+        id = message.message_id
+        if id is not None and self._by_id.get((message.role, id)) is message:
+            del self._by_id[message.role, id]
 
     def add_chunk(self, role: Literal["agent", "user", "thought"], chunk: ContentChunk) -> None:
         """Append a chunk that belongs to no turn to its message, or begin one with it."""
@@ -335,7 +349,7 @@ class History:
         message.add(chunk.content)
 
     def _replace(self, old: Message, new: Message) -> None:
-        self._count(old)
+        self._size += old.grown()
         self._messages[self._messages.index(old)] = new
         new.counted, old.counted = old.counted, None
         self._by_id[new.role, new.message_id or ""] = new
@@ -374,17 +388,20 @@ class Transcript:
         """Append a chunk to its message, or begin one with it."""
         message = self._open
         id = chunk.message_id
-        if message is None or message.role != role or message.message_id != id:
-            message = None if id is None else self._by_id.get((role, id))
-            if message is None:
-                message = Message(role, id)
-                self.messages.append(message)
-                if id is not None:
-                    self._by_id[role, id] = message
-            self._open = message
-            if self.history is not None:
-                self.history.follow(message)
-        message.add(chunk.content)
+        if message is not None and message.message_id == id and message.role == role:
+            message.add(chunk.content)
+            return
+        message = None if id is None else self._by_id.get((role, id))
+        if message is None:
+            message = Message(role, id, chunk.content)
+            self.messages.append(message)
+            if id is not None:
+                self._by_id[role, id] = message
+        else:
+            message.add(chunk.content)
+        self._open = message
+        if self.history is not None:
+            self.history.follow(message)
 
     def close_message(self) -> None:
         """What follows is not part of the message before, unless it says so by its id."""
@@ -473,12 +490,12 @@ class SessionState:
 
 def fold(update: SessionUpdate, state: SessionState, transcript: Transcript | None) -> None:
     """Fold an update into the state of its session and the transcript of its turn, if there is one."""
+    # The most frequent updates first.
     if type(update) is AgentMessageChunk:
-        # By far the most frequent update.
         (state.history if transcript is None else transcript).add_chunk("agent", update)
-        return
-    folder = _FOLDERS.get(update.__class__)
-    if folder is not None:
+    elif type(update) is AgentThoughtChunk:
+        (state.history if transcript is None else transcript).add_chunk("thought", update)
+    elif (folder := _FOLDERS.get(update.__class__)) is not None:
         folder(update, state, transcript)
     else:
         _log(state, transcript).close_message()
@@ -487,10 +504,6 @@ def fold(update: SessionUpdate, state: SessionState, transcript: Transcript | No
 def _log(state: SessionState, transcript: Transcript | None) -> Transcript | History:
     """Return where messages are put together now."""
     return state.history if transcript is None else transcript
-
-
-def _thought_chunk(update: AgentThoughtChunk, state: SessionState, transcript: Transcript | None) -> None:
-    _log(state, transcript).add_chunk("thought", update)
 
 
 def _user_chunk(update: UserMessageChunk, state: SessionState, transcript: Transcript | None) -> None:
@@ -539,7 +552,6 @@ def _info(update: SessionInfoUpdate, state: SessionState, transcript: Transcript
 
 
 _FOLDERS: Final[dict[type, Callable[[Any, SessionState, Transcript | None], None]]] = {
-    AgentThoughtChunk: _thought_chunk,
     UserMessageChunk: _user_chunk,
     ToolCall: _tool_call,
     ToolCallUpdate: _tool_call,

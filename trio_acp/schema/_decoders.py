@@ -63,8 +63,11 @@ def write_object(
     for field in required:
         take(field)
     known = len(required) if tag is None or strict_tag else len(required) + 1
-    source.line(f"{seen} = {known}")
+    # How many fields there are if nothing is there that may be left out.
+    least = str(known)
     if tag is not None and strict_tag:
+        least = seen
+        source.line(f"{seen} = {known}")
         with source.block(f"if {tag[0]!r} in {raw}:"):
             source.line(f"if {raw}[{tag[0]!r}] != {tag[1]!r}: raise Misfit")
             source.line(f"{seen} += 1")
@@ -72,7 +75,9 @@ def write_object(
     (meta,) = (field for field in fields if field.name == "meta")
     optional = [field for field in fields if not field.required and field is not meta]
     # Most objects have nothing but their required fields: one look at the length tells.
-    with source.block(f"if len({raw}) != {seen}:"):
+    with source.block(f"if len({raw}) != {least}:"):
+        if least != seen:
+            source.line(f"{seen} = {least}")
         for field in optional:
             take_if_there(field)
             with source.block("else:"):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
 from collections.abc import Callable
-from typing import Final, final
+from typing import Any, Final, final
 
 import trio
 
 from ._pacing import Pacer
 
-__all__ = ["OUTBOX_SOFT_BYTES", "Outbox"]
+__all__ = ["OUTBOX_SOFT_BYTES", "Outbox", "own_attribute"]
 
 OUTBOX_SOFT_BYTES: Final = 1024 * 1024
 """Queued output from which on callers wait before they queue more."""
@@ -55,7 +56,7 @@ class Outbox:
         self, stream: trio.abc.Stream, delayed: Callable[[], None], overflowed: Callable[[], None]
     ) -> None:
         self._stream = stream
-        self._send_nowait: Callable[[bytes | memoryview], int] | None = getattr(stream, "send_nowait", None)
+        self._send_nowait: Callable[[bytes | memoryview], int] | None = own_attribute(stream, "send_nowait")
         self._delayed = delayed
         self._overflowed = overflowed
         self._frames: deque[bytes | memoryview] = deque()
@@ -212,3 +213,11 @@ class Outbox:
             parts.append(part)
             size += len(part)
         return b"".join(parts)
+
+
+def own_attribute(stream: trio.abc.Stream, name: str) -> Any:
+    """Return what a stream has beyond what Trio asks for, or None.
+
+    Not what it hands on by ``__getattr__``: what the stream within it has knows nothing of what it does.
+    """
+    return None if inspect.getattr_static(stream, name, None) is None else getattr(stream, name)

@@ -44,7 +44,7 @@ from ._errors import (
 )
 from ._incoming import IncomingRequest as IncomingRequest
 from ._incoming import error_for_wire as error_for_wire
-from ._outbox import OUTBOX_SOFT_BYTES, Outbox
+from ._outbox import OUTBOX_SOFT_BYTES, Outbox, own_attribute
 
 __all__ = ["Dispatcher", "IncomingRequest", "OnWire", "Peer", "error_for_wire"]
 
@@ -413,7 +413,7 @@ class Peer:
     async def _read_loop(self) -> None:
         pauses = self._dispatcher.pauses
         # A stream that passes on what another one receives may name that: a coroutine less for each read.
-        receiver: trio.abc.ReceiveStream = getattr(self._stream, "receiver", self._stream)
+        receiver: trio.abc.ReceiveStream = own_attribute(self._stream, "receiving_half") or self._stream
         receive = receiver.receive_some
         outbox = self.outbox
         events = self._core.receive

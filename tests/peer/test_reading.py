@@ -8,9 +8,11 @@ import pytest
 import trio
 import trio.testing
 
-from tests.peer.helpers import Rig
+from tests.peer.helpers import PlainStream, Recorder, Rig
 from trio_acp._errors import MessageTooLarge, RemoteProtocolError
 from trio_acp._pacing import ITEMS_PER_CHECKPOINT, SECONDS_PER_CHECKPOINT, Pacer
+from trio_acp._peer import Peer
+from trio_acp.transports import open_memory_pair
 
 
 async def test_notifications_arrive_in_wire_order_with_their_size() -> None:
@@ -61,6 +63,36 @@ async def test_a_stream_that_breaks_in_the_middle_of_a_message_is_the_end_of_the
         await asking.done.wait()
         assert str(asking.error) == str(rig.recorder.reason)
         assert [m for m, _, _ in rig.recorder.notifications] == ["whole"]
+
+
+class Shifted(PlainStream):
+    """Changes bytes on their way, and hands on all attributes of the stream that it is around."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        return bytes(byte - 1 for byte in await super().receive_some(max_bytes))
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await super().send_all(bytes(byte + 1 for byte in data))
+
+
+async def test_what_a_stream_does_around_another_one_is_done_whatever_attributes_that_has() -> None:
+    near, far = open_memory_pair()
+    inner: Any = near
+    recorder = Recorder()
+    inner.receiving_half = near
+    peer = Peer(Shifted(inner), recorder)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(peer.run)
+        await far.send_all(bytes(byte + 1 for byte in b'{"method":"m"}\n'))
+        peer.notify_nowait("n", {})
+        await trio.testing.wait_all_tasks_blocked()
+        sent = await far.receive_some()
+        peer.stop()
+    assert [method for method, _, _ in recorder.notifications] == ["m"]
+    assert b'"method":"n"' in bytes(byte - 1 for byte in sent)
 
 
 async def test_w4_junk_is_shown_to_the_side_and_kept_as_a_sample() -> None:

@@ -80,6 +80,11 @@ class Watched(WireObject):
         super().__setattr__(name, value)
 
 
+@attrs.define(repr=False, unsafe_hash=True, cache_hash=True)
+class Hashed(WireObject):
+    name: str
+
+
 @attrs.define(repr=False, eq=False)
 class Counted(WireObject):
     name: str
@@ -150,6 +155,10 @@ def test_what_such_a_class_does_when_one_is_made_is_done(cls: Any, name: str) ->
         assert "name" in seen
     elif "made" in vars(cls):
         assert seen == [one]
+
+
+def test_one_that_keeps_its_hash_can_be_hashed_after_it_was_received() -> None:
+    assert hash(structure(Hashed, {"name": "bob"})) == hash(Hashed("bob"))
 
 
 def test_the_rules_of_such_a_class_are_kept() -> None:

@@ -165,7 +165,7 @@ async def test_a_reader_of_a_terminal_is_woken_by_cancellation_and_by_closing(
         await wait_all_tasks_blocked()
         await stream.aclose()
     os.write(master, b"end\n")
-    half = stream.receiver
+    half = stream.receiving_half
     if isinstance(half, BlockingReceiveStream):
         await half._limiter.acquire()  # given back by the thread that was left behind
     os.close(master)

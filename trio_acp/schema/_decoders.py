@@ -101,8 +101,14 @@ def write_object(
 def _is_plain(cls: Any) -> bool:
     """Whether making an instance is nothing but setting its attributes."""
     code = getattr(cls.__init__, "__code__", None)
+    fields = attrs.fields_dict(cls)
     return (
         getattr(code, "co_filename", "").startswith("<attrs generated")
+        # It may set more than the fields, such as the place where a hash is kept.
+        and all(
+            name in fields or name == "NOTHING" or name.startswith("__attr_factory_")
+            for name in cls.__init__.__code__.co_names
+        )
         and not hasattr(cls, "__attrs_pre_init__")
         and not hasattr(cls, "__attrs_post_init__")
         and cls.__new__ is object.__new__

@@ -79,7 +79,7 @@ class StreamPair(trio.abc.HalfCloseableStream):
     def __init__(self, send: SendHalf, receive: ReceiveHalf) -> None:
         self._send = send
         self._closed = False
-        self.receiver: ReceiveHalf = receive
+        self.receiving_half: ReceiveHalf = receive
         """The receiving half: who reads much asks it directly, which is a coroutine less for each read."""
         self.send_nowait: Callable[[bytes | bytearray | memoryview], int] = send.send_nowait
         """Hand over what the operating system takes at once; return how many bytes that were."""
@@ -94,7 +94,7 @@ class StreamPair(trio.abc.HalfCloseableStream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         """Return the next bytes, `b""` at the end."""
-        return await self.receiver.receive_some(max_bytes)
+        return await self.receiving_half.receive_some(max_bytes)
 
     async def send_eof(self) -> None:
         """Let the reader at the other end see the end of its input.
@@ -113,7 +113,7 @@ class StreamPair(trio.abc.HalfCloseableStream):
         """Close both directions now."""
         self._closed = True
         self._send.close()
-        self.receiver.close()
+        self.receiving_half.close()
 
     async def aclose(self) -> None:
         """Close both directions, then checkpoint."""

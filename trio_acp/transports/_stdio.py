@@ -68,7 +68,7 @@ class StdioStream(trio.abc.Stream):
             fill_stderr(undo)
             receive, send = claim_stdin(undo), claim_stdout(undo)
             self._pair = StreamPair(send, receive)
-            self.receiver: ReceiveHalf = receive
+            self.receiving_half: ReceiveHalf = receive
             """The half that receives; see `StreamPair`."""
             self.send_nowait: Callable[[bytes | bytearray | memoryview], int] = send.send_nowait
             """Hand over what the operating system takes at once; return how many bytes that were."""

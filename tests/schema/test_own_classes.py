@@ -86,6 +86,18 @@ class Hashed(WireObject):
 
 
 @attrs.define(repr=False, eq=False)
+class Doubled(WireObject):
+    name: str
+    twice: str = attrs.field(default=attrs.Factory(lambda self: self.name * 2, takes_self=True))
+
+
+@attrs.define(repr=False, eq=False)
+class Fixed(WireObject):
+    name: str
+    number: int = attrs.field(init=False, default=3)
+
+
+@attrs.define(repr=False, eq=False)
 class Counted(WireObject):
     name: str
     made: ClassVar[list[object]] = []
@@ -132,6 +144,14 @@ def test_such_a_class_may_be_that_of_an_extension_method_and_what_cannot_travel_
         with pytest.raises(TypeError, match="complex"):
             extensions.method("_x/broken", Broken)
     assert [*extensions] == ["_x/task"]
+
+
+@pytest.mark.parametrize(("cls", "field"), [(Doubled, r"Doubled\.twice"), (Fixed, r"Fixed\.number")])
+def test_a_class_that_cannot_be_made_of_its_fields_is_refused_at_once(cls: Any, field: str) -> None:
+    with pytest.raises(TypeError, match=field):
+        Extensions().method("_x/it", cls)
+    with pytest.raises(TypeError, match=field):
+        structure(cls, {"name": "bob"})
 
 
 @pytest.mark.parametrize(

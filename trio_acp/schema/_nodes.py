@@ -128,6 +128,11 @@ def _fields(cls: type[WireObject]) -> list[Field]:
         marks = frozenset(note for note in notes if isinstance(note, Mark))
         node = node_for(kind)
         default: Any = attribute.default
+        if not attribute.init or getattr(default, "takes_self", False):
+            raise TypeError(
+                f"{cls.__name__}.{attribute.name} cannot be read from JSON: give it a default that stands by "
+                "itself, and leave it an argument of the constructor"
+            )
         required = default is attrs.NOTHING
         if required:
             make: Callable[[], Any] = (

@@ -8,9 +8,13 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import trio_acp.schema as acp
+from trio_acp.schema._base import open_unions
 from trio_acp.schema._nodes import node_for
+from trio_acp.testing.strategies import payloads
 
 META = {"_meta": {"trace": 1}}
 
@@ -209,6 +213,35 @@ def test_both_ways_of_decoding_agree_on_whatever_is_wrong_with_a_message(
         if door is not None:
             assert told(lambda report, raw=raw: door(raw, report)) == general
         assert repr(raw) == before, "what was received stays as it was"
+
+
+KINDS: dict[str, Any] = {
+    name: kind
+    for name, kind in vars(acp).items()
+    if isinstance(kind, type) and issubclass(kind, acp.WireObject) and kind is not acp.WireObject
+} | {union.name: getattr(acp, union.name) for union in open_unions().values()}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_both_ways_of_decoding_agree_on_every_type_and_whatever_is_wrong_with_it(
+    kind: Any, data: st.DataObject
+) -> None:
+    """W7, W8, W9"""
+    raw = copy.deepcopy(data.draw(payloads(kind)))
+    for path in data.draw(st.lists(st.sampled_from([*places(raw)]), max_size=2)) if raw else ():
+        place = raw
+        try:
+            for step in path[:-1]:
+                place = place[step]
+            place[path[-1]] = data.draw(st.sampled_from([*VALUES, "\ud800", 10**400]))
+        except (KeyError, IndexError, TypeError):
+            pass  # the first change has taken that place away
+    if isinstance(raw, dict) and data.draw(st.booleans()):
+        raw["zz"] = data.draw(st.sampled_from(VALUES))
+    general = told(lambda report: node_for(kind).read(raw, (), report))
+    assert told(lambda report: acp.structure(kind, raw, report)) == general
 
 
 def test_lists_and_maps_are_new_ones_and_any_json_is_kept_by_reference() -> None:

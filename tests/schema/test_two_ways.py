@@ -223,7 +223,7 @@ KINDS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_both_ways_of_decoding_agree_on_every_type_and_whatever_is_wrong_with_it(
     kind: Any, data: st.DataObject

@@ -28,7 +28,10 @@ async def permissions(pipe: Pipe, order: dict[str, Any]) -> None:
     async with trio.open_nursery() as nursery:
         while True:
             await trio.lowlevel.wait_readable(pipe.read_fd)
-            *lines, partial = (partial + os.read(pipe.read_fd, 65536)).split(b"\n")
+            data = os.read(pipe.read_fd, 65536)
+            if not data:
+                raise EOFError("the agent has gone")
+            *lines, partial = (partial + data).split(b"\n")
             for line in lines:
                 message = orjson.loads(line)
                 if "method" not in message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, final
 
 import trio
 
@@ -73,6 +73,7 @@ class ReceiveHalf(Protocol):
         """Close now; wake who is receiving."""
 
 
+@final
 class StreamPair(trio.abc.HalfCloseableStream):
     """One stream of two one-way streams, at least one of which goes to another process."""
 

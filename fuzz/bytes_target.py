@@ -53,9 +53,11 @@ def check_bytes(data: bytes) -> None:
 def _check_framing(data: bytes, size: int) -> None:
     """Framing agrees with splitting, however the bytes are cut (W1)."""
     framer = LineFramer(LIMIT)
-    lines = [bytes(line) for i in range(0, len(data), size) for line in framer.feed(data[i : i + size])]
+    framed = [bytes(line) for i in range(0, len(data), size) for line in framer.feed(data[i : i + size])]
     last = framer.end()
-    lines += [] if last is None else [bytes(last)]
+    framed += [] if last is None else [bytes(last)]
+    assert all(line.endswith(b"\n") for line in framed)
+    lines = [line[:-1] for line in framed]
     expected = data.split(b"\n")
     if not expected[-1]:
         expected.pop()
